@@ -1,0 +1,178 @@
+# Cove: one Makefile. `make run`, `make test`, `make bench`, `make install PREFIX=/usr/local`.
+# Variants: V=release (default) and V=asan; each has its own build directory.
+V        ?= release
+VERSION  := 0.1.0
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+CC       ?= gcc
+MUSL     ?= musl-gcc
+B        := build/$(V)
+
+LIBDIR     := $(PREFIX)/lib
+LIBEXECDIR := $(PREFIX)/libexec/cove
+
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
+	-Wcast-qual -Wwrite-strings -Wpointer-arith -Wvla -Wundef -Werror
+BASE := -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -I$(B)/gen -include tools/banned.h -MMD -MP \
+	-ffile-prefix-map=$(CURDIR)=. -DCOVE_VERSION='"$(VERSION)"' $(WARN)
+HARDEN := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection
+FUZZMODE := -DFUZZ_REPLAY
+ifeq ($(V),fuzz) # libFuzzer targets only, see tools/fuzz.sh
+CC       := clang
+OPT      := -O1 -g -fno-omit-frame-pointer -Wno-error -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=undefined
+LDSAN    := -fsanitize=address,undefined
+FUZZMODE := -fsanitize=fuzzer
+else ifeq ($(V),asan)
+OPT    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+LDSAN  := -fsanitize=address,undefined
+STATIC :=
+GUESTCC := $(CC)
+GUESTFLAGS := $(OPT)
+GUESTLD := $(LDSAN)
+else
+OPT    := $(HARDEN)
+LDSAN  :=
+STATIC := -static
+GUESTCC := $(MUSL)
+GUESTFLAGS := -O2 -g -fstack-protector-strong -isystem $(B)/musl-include
+GUESTLD := -static -Wl,--gc-sections
+endif
+CFLAGS := $(BASE) $(OPT) -fPIC -fvisibility=hidden \
+	-DCOVE_LIBEXEC='"$(LIBEXECDIR)"'
+LIBS   := -lyaml -ljansson -lsodium
+
+src_of = $(sort $(wildcard $(1)))
+LIB_SRC   := $(call src_of,src/base/*.c src/os/*.c src/ipc/*.c src/spec/*.c src/backend/*.c src/core/*.c src/api/*.c)
+CLI_SRC   := $(call src_of,src/cli/*.c)
+GUEST_SRC := $(call src_of,src/guest/*.c) src/base/buf.c src/base/io.c src/ipc/wire.c src/ipc/link.c
+UNIT_SRC  := $(call src_of,tests/unit/*.c)
+FUZZ_SRC  := $(call src_of,tests/fuzz/*.c)
+
+LIB_OBJ   := $(LIB_SRC:%.c=$(B)/%.o)
+CLI_OBJ   := $(CLI_SRC:%.c=$(B)/%.o)
+GUEST_OBJ := $(GUEST_SRC:%.c=$(B)/guestobj/%.o)
+UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
+FUZZ_BIN  := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
+
+BINS := $(B)/cove $(B)/cove-keeper $(B)/cove-guest
+LIBSO := $(B)/libcove.so.1
+
+all: $(BINS) $(LIBSO) $(B)/libcove.a $(B)/embed
+
+# ---- set-up: what the build and the tests need, from Debian only --------------------
+setup:
+	@tools/setup.sh
+
+# ---- generated: the seccomp filter, as a BPF program compiled in ---------------------
+$(B)/tools/seccomp-gen: tools/seccomp-gen.c tools/seccomp-policy.c tools/bpf-asm.c \
+		tools/seccomp-policy.h tools/bpf-asm.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror $(filter %.c,$^) -o $@ -lseccomp -lsodium
+$(B)/gen/seccomp_guest.h: src/os/guest.seccomp $(B)/tools/seccomp-gen
+	@mkdir -p $(@D)
+	$(B)/tools/seccomp-gen $< > $@.tmp && mv $@.tmp $@
+GENERATED := $(B)/gen/seccomp_guest.h
+$(LIB_OBJ): | $(GENERATED)
+
+# ---- objects ------------------------------------------------------------------------
+$(B)/%.o: %.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c $< -o $@
+$(B)/guestobj/%.o: %.c $(B)/.flags | $(B)/musl-include
+	@mkdir -p $(@D)
+	$(GUESTCC) $(BASE) $(GUESTFLAGS) -ffunction-sections -DCOVE_GUEST -c $< -o $@
+# musl-gcc sees only musl's headers; the kernel's own come in by name.
+$(B)/musl-include:
+	@mkdir -p $@
+	@ln -sfn /usr/include/linux $@/linux
+	@ln -sfn /usr/include/asm-generic $@/asm-generic
+	@ln -sfn $$(dirname $$($(CC) -print-file-name=include))/../../../../include/$$($(CC) -dumpmachine)/asm $@/asm 2>/dev/null || true
+	@test -e $@/asm/unistd.h || ln -sfn /usr/include/$$($(CC) -dumpmachine)/asm $@/asm
+# A change of flags rebuilds.
+$(B)/.flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(CFLAGS) $(GUESTCC) $(GUESTFLAGS)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(GUESTCC) $(GUESTFLAGS)' > $@
+FORCE:
+
+# ---- libraries and programs ----------------------------------------------------------
+$(B)/libcove.a: $(LIB_OBJ)
+	@rm -f $@
+	$(AR) rcsD $@ $^
+$(LIBSO): $(LIB_OBJ)
+	$(CC) -shared -Wl,-soname,libcove.so.1 -Wl,-z,relro,-z,now -Wl,--no-undefined $(LDSAN) $^ $(LIBS) -o $@
+	@ln -sfn libcove.so.1 $(B)/libcove.so
+$(B)/cove: $(CLI_OBJ) $(B)/libcove.a
+	$(CC) $(STATIC) $(LDSAN) $^ $(LIBS) -o $@
+$(B)/cove-keeper: $(B)/src/roles/keeper.o $(B)/libcove.a
+	$(CC) $(STATIC) $(LDSAN) $^ $(LIBS) -o $@
+$(B)/cove-guest: $(GUEST_OBJ)
+	$(GUESTCC) $(GUESTLD) $^ -o $@
+$(B)/embed: examples/embed.c $(LIBSO)
+	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(LDSAN) $< -L$(B) -lcove -Wl,-rpath,'$$ORIGIN' -o $@
+
+# ---- tests -----------------------------------------------------------------------------
+$(B)/unit/%: tests/unit/%.c $(B)/libcove.a tests/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libcove.a $(LDSAN) $(LIBS) -lseccomp -o $@
+# Fuzz targets replay their corpus under any compiler; `make fuzz` builds them for libFuzzer.
+$(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libcove.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libcove.a $(LDSAN) $(LIBS) -o $@
+FUZZ_SECONDS ?= 60
+fuzz:
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+
+# Attack programs run inside the sandbox, so they are static and need nothing of it; the
+# reaper runs every script test and sees what it leaves behind.
+ESCAPE_SRC := $(call src_of,tests/escape/attack*.c)
+$(B)/escape/attack: $(ESCAPE_SRC) tests/escape/attack.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Itests/escape -static $(ESCAPE_SRC) -o $@
+$(B)/escape/evil-guest: tests/escape/evil_guest.c src/ipc/wire.c src/ipc/wire.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Isrc -static $(filter %.c,$^) -o $@
+$(B)/escape/reaper: tests/lib/reaper.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $< -o $@
+TOOL_BIN := $(B)/escape/attack $(B)/escape/evil-guest $(B)/escape/reaper
+
+fuzz-bin: $(FUZZ_BIN)
+tests-bin: $(UNIT_BIN) $(FUZZ_BIN) $(TOOL_BIN)
+
+test: setup
+	@tools/test.sh
+
+bench: setup all
+	@bench/run.sh
+
+# ---- use ---------------------------------------------------------------------------------
+run: setup
+	@$(MAKE) --no-print-directory -s all
+	@if [ -n "$$CMD" ]; then exec $(B)/cove run -- sh -c "$$CMD"; else exec tools/tour.sh $(B)/cove; fi
+export CMD
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(LIBDIR)/pkgconfig \
+		$(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 \
+		$(DESTDIR)$(PREFIX)/share/cove $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 755 $(B)/cove $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(B)/cove-keeper $(B)/cove-guest $(DESTDIR)$(LIBEXECDIR)/
+	install -m 644 $(B)/libcove.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(LIBSO) $(DESTDIR)$(LIBDIR)/
+	ln -sfn libcove.so.1 $(DESTDIR)$(LIBDIR)/libcove.so
+	install -m 644 include/cove.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 docs/spec.schema.json $(DESTDIR)$(PREFIX)/share/cove/
+	sed 's|@PREFIX@|$(PREFIX)|;s|@VERSION@|$(VERSION)|' tools/cove.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/cove.pc
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
+	$(B)/cove completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cove
+	$(B)/cove completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cove
+	$(B)/cove completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cove.fish
+
+clean:
+	rm -rf build
+
+.PHONY: all setup test tests-bin fuzz-bin bench run install clean fuzz FORCE
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(B)/src/roles/keeper.d $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)

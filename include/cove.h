@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cove.h - the public interface of libcove: sandboxes for AI agents and the code they write.
+ *
+ * This is the only installed header, and its comments are the reference manual.
+ *
+ * In five lines:
+ *
+ *	struct cove_spec *spec;  cove_spec_new(&spec, &err);
+ *	cove_spec_set(spec, "mounts", ".:overlay", &err);
+ *	struct cove *box;        cove_start(&box, NULL, spec, NULL, &err);
+ *	struct cove_proc *p;     cove_exec(box, &(struct cove_exec_options){...}, &p, &err);
+ *	cove_wait(p, -1, &status, &err);  cove_proc_free(p);  cove_free(box);
+ *
+ * Rules that hold for every call
+ *  1. 0 or more is success, a negative COVE_E* is failure; then err (if not NULL) holds
+ *     the code, the errno if there was one, one line of text and perhaps a hint. Outputs
+ *     (ret_*) are untouched on failure.
+ *  2. Strings passed in are borrowed for the call. Strings handed out as `char **ret` are
+ *     the caller's, to be released with cove_string_free().
+ *  3. A handle belongs to one thread at a time; different handles are independent.
+ *  4. The library never exits, prints, changes signal handlers, the working directory,
+ *     the umask or the environment, and reaps only processes it started.
+ *  5. Option structs start with `size`: set it to sizeof the struct as you compiled it.
+ *     Zero in any other field means the default. Fields are only ever appended; a set
+ *     byte that the library does not know is refused.
+ *  6. What was asked for is met or refused, never weakened in silence.
+ */
+#ifndef COVE_H
+#define COVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define COVE_API __attribute__((visibility("default")))
+#else
+#define COVE_API
+#endif
+
+#define COVE_ABI 1
+
+/* ---- errors -------------------------------------------------------------------- */
+
+enum cove_code {
+	COVE_OK = 0,
+	COVE_EINVAL = -1,       /* an argument, a flag or a spec is wrong; nothing changed */
+	COVE_ENOMEM = -2,       /* out of memory */
+	COVE_EIO = -3,          /* a system call failed; sys says how */
+	COVE_EUNSUPPORTED = -4, /* this host or build cannot do it */
+	COVE_EDENIED = -5,      /* permission or policy says no */
+	COVE_EEXIST = -6,       /* a sandbox of that name exists */
+	COVE_ENOENT = -7,       /* no sandbox of that name */
+	COVE_ESTATE = -8,       /* not in this state (not running, already running, ...) */
+	COVE_EPROTO = -9,       /* the other side broke the protocol */
+	COVE_ETIMEDOUT = -10,   /* time ran out */
+	COVE_EDAMAGED = -11,    /* a state or spec file of the sandbox is damaged */
+	COVE_EGONE = -12        /* the sandbox or its keeper went away */
+};
+
+struct cove_error {
+	int32_t code; /* enum cove_code */
+	int32_t sys;  /* errno, or 0 */
+	char msg[600];
+	char hint[300]; /* what to do about it; may be empty */
+};
+
+COVE_API void cove_string_free(char *s); /* NULL is a no-op */
+
+/* ---- version and host ------------------------------------------------------------ */
+
+COVE_API const char *cove_version(void);
+
+/* {"version":..,"abi":..,"backends":[..],"features":{..}}: what is compiled in. */
+COVE_API int cove_version_json(char **ret, struct cove_error *err);
+
+/* Probes the host by trying: {"backends":{"process":{"usable":true,...}},"checks":[
+ * {"name":..,"ok":bool,"detail":..,"fix":..}]}. ret_usable: 1 if any backend works. */
+COVE_API int cove_doctor_json(char **ret, int *ret_usable, struct cove_error *err);
+
+/* ---- spec: what a sandbox is ------------------------------------------------------ */
+
+struct cove_spec; /* opaque; the schema is share/cove/spec.schema.json, cove-spec(5) */
+
+COVE_API int cove_spec_new(struct cove_spec **ret, struct cove_error *err); /* defaults */
+COVE_API int cove_spec_copy(struct cove_spec **ret, const struct cove_spec *s,
+			    struct cove_error *err);
+COVE_API void cove_spec_free(struct cove_spec *s);
+
+/* Reads YAML or JSON over what is there already. name is used in messages
+ * (file:line). On COVE_EINVAL the spec is unchanged and cove_spec_problems() lists every
+ * problem of the text, one a line. */
+COVE_API int cove_spec_parse(struct cove_spec *s, const char *text, size_t len,
+			     const char *name, struct cove_error *err);
+COVE_API int cove_spec_load(struct cove_spec *s, const char *path, struct cove_error *err);
+COVE_API const char *cove_spec_problems(const struct cove_spec *s); /* "" if none */
+
+/* Sets one key by its dotted name: ("resources.memoryMiB", "2GiB"), ("network.mode",
+ * "none"), ("exec.env", "K=V"), ("mounts", "SRC[:DST]:MODE"). List and map keys append;
+ * NULL as value empties them. This is what the flags of `cove run` do. */
+COVE_API int cove_spec_set(struct cove_spec *s, const char *key, const char *value,
+			   struct cove_error *err);
+
+/* The whole spec as JSON, defaults filled in. */
+COVE_API int cove_spec_json(const struct cove_spec *s, char **ret, struct cove_error *err);
+
+/* Configuration: ~/.config/cove/config.yaml, then DIR/cove.yaml if its exact content was
+ * trusted with cove_config_trust(). Fills the spec with `defaults` and, when profile is
+ * not NULL, with that profile. *ret_notice (may be NULL) is a line to show the user, or
+ * NULL when there is nothing to say (an untrusted project file, for example). */
+COVE_API int cove_config_apply(struct cove_spec *s, const char *dir, const char *profile,
+			       char **ret_notice, struct cove_error *err);
+COVE_API int cove_config_trust(const char *path, int trust, struct cove_error *err);
+/* Checks a config or spec file; *ret_problems lists all problems, "" if there are none. */
+COVE_API int cove_config_check(const char *path, char **ret_problems,
+			       struct cove_error *err);
+
+/* ---- sandboxes -------------------------------------------------------------------- */
+
+struct cove;      /* one sandbox: run by this process, or a connection to its keeper */
+struct cove_proc; /* one process in it */
+
+enum cove_start_flags {
+	COVE_START_DEGRADED = 1 << 0, /* a limit that cannot be set is reported, not refused */
+	COVE_START_ONESHOT = 1 << 1   /* the sandbox ends when its first process does */
+};
+
+struct cove_start_options {
+	uint32_t size;
+	uint32_t flags; /* enum cove_start_flags */
+	/* Called while something takes long (NULL: not called). Percent -1: unknown. */
+	void (*progress)(void *arg, const char *what, int percent);
+	void *arg;
+};
+
+/*
+ * Starts a sandbox and returns when its guest answers.
+ *
+ * name NULL: this process is the keeper. The sandbox ends with cove_free(), or with this
+ * process, whatever happens to it. Blocks for about a millisecond. If overlay mounts hold
+ * changes at the end they are kept as a stopped sandbox, see cove_name().
+ *
+ * name given: the sandbox of that name is created from spec if it does not exist (spec
+ * NULL: it must exist), and its keeper process is started if it is not running; the
+ * handle is a connection to it, and cove_free() leaves it running.
+ */
+COVE_API int cove_start(struct cove **ret, const char *name, const struct cove_spec *spec,
+			const struct cove_start_options *o, struct cove_error *err);
+
+COVE_API int cove_create(const char *name, const struct cove_spec *spec,
+			 struct cove_error *err);
+COVE_API int cove_connect(struct cove **ret, const char *name, struct cove_error *err);
+COVE_API void cove_free(struct cove *s); /* NULL is a no-op */
+
+/* The sandbox's name; for a one-shot, the name under which left-over changes will be kept. */
+COVE_API const char *cove_name(const struct cove *s);
+
+/* Ends a one-shot (name NULL) sandbox in good order and tells how many changed paths are
+ * kept on disk (0: nothing is left behind). cove_free() is still needed. */
+COVE_API int cove_finish(struct cove *s, uint64_t *ret_changes, struct cove_error *err);
+
+/* Orderly stop: SIGTERM inside, then after grace_ms SIGKILL. Returns when it is gone. */
+COVE_API int cove_stop(const char *name, int grace_ms, struct cove_error *err);
+COVE_API int cove_kill(const char *name, struct cove_error *err);
+
+enum cove_remove_flags {
+	COVE_REMOVE_FORCE = 1 << 0 /* stop it first; remove even if its files are damaged */
+};
+COVE_API int cove_remove(const char *name, uint32_t flags, struct cove_error *err);
+/* Back to what it was when created: upper layers, home and logs are emptied. */
+COVE_API int cove_reset(const char *name, struct cove_error *err);
+
+enum cove_update_flags {
+	COVE_UPDATE_FULL = 1 << 0 /* spec replaces all keys (edit), not only the set ones */
+};
+/* Changes the spec of an existing sandbox. Running: limits change live; for anything else
+ * fails with COVE_ESTATE ("needs a restart") and changes nothing. */
+COVE_API int cove_update(const char *name, const struct cove_spec *changes, uint32_t flags,
+			 struct cove_error *err);
+
+/* [{"name":..,"state":"running|stopped|damaged",...}], one element a sandbox, by name. */
+COVE_API int cove_list_json(char **ret, struct cove_error *err);
+/* Spec, state, paths, limits in force, processes of one sandbox. */
+COVE_API int cove_inspect_json(const char *name, char **ret, struct cove_error *err);
+COVE_API int cove_stats_json(const char *name, char **ret, struct cove_error *err);
+COVE_API int cove_ps_json(const char *name, char **ret, struct cove_error *err);
+
+/* What is enforced on the running sandbox, read from the kernel and by trying, item by
+ * item. COVE_EDENIED if anything falls short of the spec (then *ret is set all the same). */
+COVE_API int cove_attest_json(const char *name, char **ret, struct cove_error *err);
+/* The same for a handle (one-shot sandboxes have no registered name). */
+COVE_API int cove_attest_handle_json(struct cove *s, char **ret, struct cove_error *err);
+
+/* The log of the main session: an open descriptor, positioned at the start. */
+COVE_API int cove_logs_open(const char *name, int *ret_fd, struct cove_error *err);
+
+/* ---- processes -------------------------------------------------------------------- */
+
+enum cove_exec_flags {
+	COVE_EXEC_PTY = 1 << 0,   /* a terminal inside; output all arrives as stdout */
+	COVE_EXEC_STDIO = 1 << 1, /* copy from and to the three descriptors below */
+	COVE_EXEC_MAIN = 1 << 2,  /* the main session: outlives this connection, cove_attach() */
+	COVE_EXEC_STDIN = 1 << 3  /* without STDIO: keep stdin open for cove_proc_write() */
+};
+
+struct cove_exec_options {
+	uint32_t size;
+	uint32_t flags;           /* enum cove_exec_flags */
+	const char *const *argv;  /* NULL-terminated; argv[0] is looked up in PATH inside */
+	const char *const *env;   /* "K=V", NULL-terminated, over the spec's environment */
+	const char *cwd;          /* NULL: the spec's workDir */
+	const char *term;         /* value of TERM; its terminfo is supplied if missing */
+	int32_t in, out, err;     /* with COVE_EXEC_STDIO; borrowed until the proc is freed;
+				     -1: /dev/null */
+	uint16_t rows, cols;      /* with COVE_EXEC_PTY */
+	int64_t timeout_ms;       /* 0: the spec's; then SIGTERM, 2 s later SIGKILL */
+	/* Without COVE_EXEC_STDIO: output arrives here, from cove_dispatch() or cove_wait().
+	 * fd is 1 or 2. NULL: it is dropped. */
+	void (*output)(void *arg, int fd, const void *data, size_t n);
+	void *arg;
+};
+
+struct cove_status {
+	uint32_t size;
+	int32_t exited;    /* 1: exit code valid; 0: killed by a signal */
+	int32_t code;      /* exit code */
+	int32_t signal;    /* signal number */
+	int32_t timed_out; /* 1: ended because timeout_ms ran out */
+	int32_t shell;     /* what a shell would report: code, 128+signal, 124 timed out,
+			      126 not executable, 127 not found */
+};
+
+COVE_API int cove_exec(struct cove *s, const struct cove_exec_options *o,
+		       struct cove_proc **ret, struct cove_error *err);
+/* Re-joins the main session: recent output first, then live. Uses flags, in/out/err,
+ * output, rows and cols of o. */
+COVE_API int cove_attach(struct cove *s, const struct cove_exec_options *o,
+			 struct cove_proc **ret, struct cove_error *err);
+
+/* Runs the event loop until the process has ended and its output is delivered, or
+ * timeout_ms passed (COVE_ETIMEDOUT; -1: for ever). Command not found is not an error
+ * here: ret->shell is 127. */
+COVE_API int cove_wait(struct cove_proc *p, int timeout_ms, struct cove_status *ret,
+		       struct cove_error *err);
+/* 1 and *ret if it has ended, 0 if not yet; never blocks, never dispatches. */
+COVE_API int cove_poll(struct cove_proc *p, struct cove_status *ret, struct cove_error *err);
+
+COVE_API int64_t cove_proc_id(const struct cove_proc *p); /* pid inside; 0 not known yet */
+/* To its process group. */
+COVE_API int cove_proc_signal(struct cove_proc *p, int signo, struct cove_error *err);
+COVE_API int cove_proc_resize(struct cove_proc *p, uint16_t rows, uint16_t cols,
+			      struct cove_error *err);
+/* Takes up to n bytes for stdin; returns how many (0: try again after cove_dispatch()). */
+COVE_API int64_t cove_proc_write(struct cove_proc *p, const void *data, size_t n,
+				 struct cove_error *err);
+COVE_API int cove_proc_close_stdin(struct cove_proc *p, struct cove_error *err);
+/* Forgets the process; if it still runs it gets SIGHUP, the main session lives on. */
+COVE_API void cove_proc_free(struct cove_proc *p);
+
+/* ---- the caller's own event loop -------------------------------------------------- */
+
+/* Readable when cove_dispatch() has something to do. Valid until cove_free(). */
+COVE_API int cove_fd(struct cove *s);
+/* Does what is ready, without blocking. COVE_EGONE when the sandbox has ended. */
+COVE_API int cove_dispatch(struct cove *s, struct cove_error *err);
+
+/* ---- files ------------------------------------------------------------------------ */
+
+enum cove_copy_flags {
+	COVE_COPY_IN = 1 << 0, /* host to sandbox; otherwise sandbox to host */
+	COVE_COPY_RECURSIVE = 1 << 1
+};
+
+/* Copies a file, or with COVE_COPY_RECURSIVE a directory. Symlinks are copied as links;
+ * devices, sockets and fifos are refused. Out of the sandbox nothing is written outside
+ * dst, whatever the sandbox answers. Modes are kept, setuid and setgid are not. */
+COVE_API int cove_copy(struct cove *s, const char *src, const char *dst, uint32_t flags,
+		       void (*progress)(void *arg, const char *path, uint64_t bytes),
+		       void *arg, struct cove_error *err);
+
+/* ---- logging ---------------------------------------------------------------------- */
+
+/* One callback for the whole process; level 0 error .. 3 debug. NULL (default): silent. */
+COVE_API void cove_set_log(void (*fn)(void *arg, int level, const char *line), void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

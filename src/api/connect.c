@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect - reaching a sandbox's keeper, and starting one. */
+#include "api/handle.h"
+
+#include "base/io.h"
+#include "base/util.h"
+#include "core/guestfile.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+int connect_keeper(struct store *st, const char *name, int *ret_fd, struct cove_error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return fail(err, COVE_EIO, errno, "socket");
+	/* By descriptor: a socket's path may only have 107 bytes, a home directory more. */
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s/s", st->run_fd, name);
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		if (errno != ENOENT && errno != ECONNREFUSED)
+			return fail(err, COVE_EIO, errno, "keeper of %s", name);
+		fail(err, COVE_ESTATE, 0, "%s is not running", name);
+		return hint(err, "'cove start %s' starts it", name);
+	}
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* Only what tells the keeper where its files are; nothing else of the caller's. */
+static size_t keeper_env(char **env, size_t max)
+{
+	static const char *const names[] = {"HOME", "COVE_HOME", "XDG_DATA_HOME",
+					    "XDG_RUNTIME_DIR", "COVE_GUEST",
+					    "ASAN_OPTIONS", "UBSAN_OPTIONS"};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(names) && n + 1 < max; i++) {
+		const char *v = getenv(names[i]);
+		char *kv = NULL;
+
+		if (v && asprintf(&kv, "%s=%s", names[i], v) >= 0)
+			env[n++] = kv;
+	}
+	env[n] = NULL;
+	return n;
+}
+
+/* The keeper forks itself away; what we started ends at once and is ours to reap. */
+static int spawn(const char *file, const char *name, bool degraded, int report,
+		 struct cove_error *err)
+{
+	char program[] = "cove-keeper", flag[] = "--degraded";
+	char *copy = strdup(name);
+	char *argv[] = {program, copy, degraded ? flag : NULL, NULL};
+	char *env[16];
+	size_t n = keeper_env(env, ARRAY_LEN(env));
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t at;
+	sigset_t none, all;
+	pid_t pid;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&fa);
+	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&fa, 0, 1);
+	posix_spawn_file_actions_adddup2(&fa, 0, 2);
+	posix_spawn_file_actions_adddup2(&fa, report, 3);
+	posix_spawn_file_actions_addclosefrom_np(&fa, 4);
+	posix_spawnattr_init(&at);
+	posix_spawnattr_setsigmask(&at, &none);
+	posix_spawnattr_setsigdefault(&at, &all);
+	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+					      POSIX_SPAWN_SETSID);
+	r = copy ? posix_spawn(&pid, file, &fa, &at, argv, env) : ENOMEM;
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&at);
+	free(copy);
+	for (size_t i = 0; i < n; i++)
+		free(env[i]);
+	if (r)
+		return fail(err, COVE_EIO, r, "start %s", file);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+/* "ok", or "CODE SYS\nmessage\nhint\n" */
+static int read_report(int fd, const char *name, struct cove_error *err)
+{
+	cleanup_buf struct buf b = BUF_INIT(4096);
+	int code = 0, sys = 0, at = 0, r = read_fd(fd, &b);
+	char *msg, *nl, *tip;
+
+	if (r == 0 && b.len == 2 && memcmp(b.data, "ok", 2) == 0)
+		return 0;
+	if (r < 0 || !b.data || sscanf(b.data, "%d %d\n%n", &code, &sys, &at) != 2 || code >= 0)
+		return fail(err, COVE_EGONE, 0, "the keeper of %s ended without a word", name);
+	msg = b.data + at;
+	nl = strchr(msg, '\n');
+	tip = nl ? nl + 1 : NULL;
+	if (nl)
+		*nl = '\0';
+	fail(err, code, 0, "%s", msg);
+	err->sys = sys;
+	if (tip && (nl = strchr(tip, '\n')))
+		*nl = '\0';
+	return tip && *tip ? hint(err, "%s", tip) : code;
+}
+
+int spawn_keeper(struct store *st, const char *name, bool degraded, struct cove_error *err)
+{
+	const char *file = keeper_file(err);
+	int p[2];
+	int r;
+
+	(void)st;
+	if (!file)
+		return err->code;
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return fail(err, COVE_EIO, errno, "pipe");
+	cleanup_fd int in = p[0];
+	cleanup_fd int out = p[1];
+	/* adddup2 of a descriptor onto itself would leave it close-on-exec */
+	if (out == 3) {
+		int high = fcntl(out, F_DUPFD_CLOEXEC, 10);
+
+		close(out);
+		out = high;
+	}
+	r = spawn(file, name, degraded, out, err);
+	close_fd(&out);
+	if (r < 0)
+		return r;
+	r = read_report(in, name, err);
+	/* Somebody else was faster: then it is there, which is what we wanted. */
+	return r == COVE_ESTATE ? 0 : r;
+}

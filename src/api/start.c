@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* start - beginning and end of a handle. */
+#include "api/handle.h"
+
+#include "base/util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+static int start_inproc(struct cove *s, const struct cove_spec *spec,
+			const struct cove_start_options *o, struct cove_error *err)
+{
+	struct spec copy;
+
+	if (!spec)
+		return fail(err, COVE_EINVAL, 0, "a sandbox without a name needs a spec");
+	if (spec_copy(&copy, &spec->spec, err) < 0)
+		return err->code;
+	s->inproc = true;
+	s->oneshot = o->flags & COVE_START_ONESHOT;
+	if (box_resolve_spec(&copy, err) < 0 ||
+	    box_start(&s->box, &s->store, NULL, &copy, true, o->flags & COVE_START_DEGRADED,
+		      err) < 0) {
+		spec_clear(&copy);
+		s->inproc = false;
+		return err->code;
+	}
+	spec_clear(&copy);
+	snprintf(s->name, sizeof(s->name), "%s", s->box.name);
+	s->session = session_new(&s->box.place.link, err);
+	return s->session ? 0 : err->code;
+}
+
+/* Connects; starts the keeper if nobody is there. Both may race with others: try again. */
+static int join_keeper(struct cove *s, const struct cove_start_options *o, bool may_start,
+		       struct cove_error *err)
+{
+	cleanup_fd int fd = -1;
+
+	if (connect_keeper(&s->store, s->name, &fd, err) < 0) {
+		if (!may_start || err->code != COVE_ESTATE)
+			return err->code;
+		if (spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED, err) < 0)
+			return err->code;
+		if (connect_keeper(&s->store, s->name, &fd, err) < 0)
+			return err->code;
+	}
+	s->session = session_new(&fd, err);
+	return s->session ? 0 : err->code;
+}
+
+static int create_record(struct store *st, const char *name, const struct cove_spec *spec,
+			 struct cove_error *err)
+{
+	struct spec copy;
+	int r;
+
+	if (spec_copy(&copy, &spec->spec, err) < 0)
+		return err->code;
+	r = box_resolve_spec(&copy, err);
+	if (r == 0)
+		r = store_create(st, name, &copy, err);
+	spec_clear(&copy);
+	return r;
+}
+
+static int start_named(struct cove *s, const char *name, const struct cove_spec *spec,
+		       const struct cove_start_options *o, bool may_start,
+		       struct cove_error *err)
+{
+	store_sweep(&s->store);
+	if (strlen(name) > SPEC_NAME_MAX || !spec_name_ok(name))
+		return fail(err, COVE_EINVAL, 0, "'%.80s' is not a name", name);
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	if (spec && !store_exists(&s->store, name) &&
+	    create_record(&s->store, name, spec, err) < 0 && err->code != COVE_EEXIST)
+		return err->code;
+	if (store_load(&s->store, name, &s->spec, err) < 0)
+		return err->code;
+	return join_keeper(s, o, may_start, err);
+}
+
+static int open_handle(struct cove **ret, const char *name, const struct cove_spec *spec,
+		       const struct cove_start_options *opt, bool may_start,
+		       struct cove_error *err)
+{
+	struct cove_start_options o = {.size = sizeof(o)};
+	struct cove *s;
+	int r;
+
+	if (opt && options_import(&o, sizeof(o), 8, opt, "start options", err) < 0)
+		return err->code;
+	if (o.flags & ~(uint32_t)(COVE_START_DEGRADED | COVE_START_ONESHOT))
+		return fail(err, COVE_EINVAL, 0, "start: unknown flag");
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return fail_nomem(err);
+	s->store = (struct store){.boxes = -1, .run_fd = -1};
+	spec_init(&s->spec);
+	r = store_open(&s->store, err);
+	if (r == 0)
+		r = name ? start_named(s, name, spec, &o, may_start, err)
+			 : start_inproc(s, spec, &o, err);
+	if (r < 0) {
+		cove_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+int cove_start(struct cove **ret, const char *name, const struct cove_spec *spec,
+	       const struct cove_start_options *o, struct cove_error *err)
+{
+	return open_handle(ret, name, spec, o, true, ERR(err));
+}
+
+int cove_connect(struct cove **ret, const char *name, struct cove_error *err)
+{
+	if (!name)
+		return fail(ERR(err), COVE_EINVAL, 0, "no name");
+	return open_handle(ret, name, NULL, NULL, false, ERR(err));
+}
+
+int cove_create(const char *name, const struct cove_spec *spec, struct cove_error *err)
+{
+	struct store st;
+	int r;
+
+	err = ERR(err);
+	if (!name || !spec)
+		return fail(err, COVE_EINVAL, 0, "a name and a spec are needed");
+	if (handle_store(&st, err) < 0)
+		return err->code;
+	r = create_record(&st, name, spec, err);
+	store_close(&st);
+	return r;
+}
+
+int cove_finish(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
+{
+	int r = 0;
+
+	err = ERR(err);
+	if (s->inproc && !s->finished) {
+		s->finished = true;
+		/* Closing the link ends the guest, and with it everything inside. */
+		session_free(take_ptr(s->session));
+		r = box_end(&s->box, &s->changes, err);
+	}
+	if (ret_changes && r == 0)
+		*ret_changes = s->changes;
+	return r;
+}
+
+void cove_free(struct cove *s)
+{
+	if (!s)
+		return;
+	if (s->inproc)
+		cove_finish(s, NULL, NULL);
+	session_free(s->session);
+	spec_clear(&s->spec);
+	store_close(&s->store);
+	free(s);
+}
+
+const char *cove_name(const struct cove *s)
+{
+	return s->name;
+}
+
+int cove_fd(struct cove *s)
+{
+	return s->session ? session_fd(s->session) : -1;
+}
+
+int cove_dispatch(struct cove *s, struct cove_error *err)
+{
+	err = ERR(err);
+	if (!s->session)
+		return fail(err, COVE_EGONE, 0, "the sandbox has ended");
+	return session_turn(s->session, 0, err);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * backend - a place: it starts cove-guest in isolation and hands back one byte stream.
+ *
+ * Everything above this line (exec, files, policy, lifetime) is written once, for all
+ * backends. A backend says what it enforces with evidence gathered by trying: probe()
+ * before anything runs, attest() while it runs.
+ */
+#ifndef COVE_BACKEND_BACKEND_H
+#define COVE_BACKEND_BACKEND_H
+
+#include "base/error.h"
+#include "os/cgroup.h"
+#include "spec/spec.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* A mount of the spec with all paths made absolute. */
+struct place_mount {
+	const char *source, *target;
+	enum spec_mount_mode mode;
+	const char *layer; /* overlay: a host directory that holds upper/ and work/ */
+};
+
+struct place_config {
+	const struct spec *spec;
+	const struct place_mount *mounts;
+	size_t n_mounts;
+	const char *id;        /* unique on this host: names the cgroup */
+	const char *hostname;  /* inside */
+	const char *cache_dir; /* shared between sandboxes of this user */
+	const char *guest;     /* path of cove-guest */
+	const char *home_dir;  /* host directory behind the user's home; NULL: in memory */
+	const char *root_layer; /* the same for an image's root */
+	uid_t uid; /* inside; the one id that maps outside */
+	gid_t gid;
+	const char *home; /* inside */
+	bool degraded;    /* a limit that cannot be set is noted, not refused */
+	bool account;     /* count cpu time too, for stats */
+	/* Called as soon as the cgroup exists, so that a killed keeper's is found again. */
+	void (*cgroup_made)(void *arg, const struct cgroup *c);
+	void *arg;
+};
+
+/* A limit or layer that is not in force though the spec has it. */
+#define PLACE_NOTES_MAX 8
+struct place {
+	const struct backend *backend;
+	int link;    /* the byte stream to the guest; -1 once taken */
+	int pidfd;   /* the guest, as the host sees it */
+	pid_t pid;   /* the same, for messages and /proc */
+	int etc_ref; /* keeps the shared /etc copy from being collected */
+	struct cgroup cgroup;
+	bool has_cgroup;
+	uint32_t missing;       /* CG_* limits that are not enforced */
+	uint32_t missing_asked; /* of these, the ones the user asked for (--degraded) */
+	uint32_t host_uid;      /* the id that the sandbox's user has outside */
+	int landlock_abi;
+};
+
+struct backend {
+	const char *name;
+	/* Tries it for real; 0 or an error that says what is missing, with the fix as hint.
+	 * checks (may be NULL): array to append {"name","ok","detail","fix"} to. */
+	int (*probe)(json_t *checks, struct cove_error *err);
+	/* Blocks until the guest runs; on failure the message names the stage. */
+	int (*start)(struct place *p, const struct place_config *c, struct cove_error *err);
+	/* Appends items {"item","required","actual","ok"}; returns how many fall short. */
+	int (*attest)(struct place *p, const struct place_config *c, json_t *items,
+		      struct cove_error *err);
+	/* Changes limits while it runs. */
+	int (*set_limits)(struct place *p, const struct spec *s, bool degraded,
+			  struct cove_error *err);
+	void (*kill)(struct place *p);
+	/* Collects what is left (process, cgroup) once the guest is gone or killed. */
+	void (*release)(struct place *p);
+};
+
+extern const struct backend backend_process;
+
+const struct backend *const *backend_list(void); /* strongest first, NULL-terminated */
+
+/* The backend for a spec: what was asked for is met or refused, never weakened. */
+int backend_pick(const struct backend **ret, enum spec_backend want, struct cove_error *err);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/plan.h"
+
+#include "backend/etc.h"
+#include "base/util.h"
+#include "os/landlock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define ARENA_BASE (16u * 1024) /* the fixed part of a root; mounts come on top */
+
+/* ---- building blocks ------------------------------------------------------------ */
+
+static const char *keep(struct plan *p, const char *s)
+{
+	size_t n;
+	char *at;
+
+	if (!s)
+		return NULL;
+	n = strlen(s) + 1;
+	if (n > p->arena_size - p->arena_len) {
+		p->full = true;
+		return "";
+	}
+	at = p->arena + p->arena_len;
+	memcpy(at, s, n);
+	p->arena_len += n;
+	return at;
+}
+
+static struct op *add(struct plan *p, enum op_kind kind, const char *source,
+		      const char *target, uint32_t flags)
+{
+	struct op *o = &p->ops[p->n_ops];
+
+	/* Out of room: the last one is overwritten, and plan_build() refuses the plan. */
+	if (p->n_ops < PLAN_OPS_MAX - 1)
+		p->n_ops++;
+	else
+		p->full = true;
+	*o = (struct op){.kind = kind, .flags = flags, .fd = -1, .layer_fd = -1};
+	o->source = keep(p, source);
+	o->target = keep(p, target && target[0] == '/' ? target + 1 : target);
+	return o;
+}
+
+static void grant(struct plan *p, const char *path, uint64_t rights, bool optional)
+{
+	if (p->n_grants == PLAN_GRANTS_MAX)
+		p->full = true;
+	else
+		p->grants[p->n_grants++] =
+			(struct landlock_grant){keep(p, path), rights, optional};
+}
+
+/* ---- the parts of a root ---------------------------------------------------------- */
+
+/* On a merged-/usr host these are symlinks, and stay so; elsewhere real directories. */
+static void add_system_dirs(struct plan *p)
+{
+	static const char *const dirs[] = {"/usr",   "/bin",   "/sbin",	 "/lib",
+					   "/lib32", "/lib64", "/libx32"};
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		char to[256];
+		struct stat st;
+		ssize_t n;
+
+		if (lstat(dirs[i], &st) < 0)
+			continue;
+		if (S_ISLNK(st.st_mode)) {
+			n = readlink(dirs[i], to, sizeof(to) - 1);
+			if (n <= 0)
+				continue;
+			to[n] = '\0';
+			add(p, OP_SYMLINK, to, dirs[i], 0);
+		} else {
+			add(p, OP_BIND, dirs[i], dirs[i], OPF_RDONLY);
+			grant(p, dirs[i], LL_READ_EXEC, false);
+		}
+	}
+}
+
+static void add_dev(struct plan *p)
+{
+	static const char *const nodes[] = {"/dev/null",   "/dev/zero",	   "/dev/full",
+					    "/dev/random", "/dev/urandom", "/dev/tty"};
+	static const char *const links[][2] = {
+		{"/proc/self/fd",   "/dev/fd"    },
+		{"/proc/self/fd/0", "/dev/stdin" },
+		{"/proc/self/fd/1", "/dev/stdout"},
+		{"/proc/self/fd/2", "/dev/stderr"},
+		{"pts/ptmx",        "/dev/ptmx"  },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
+		add(p, OP_BIND, nodes[i], nodes[i], OPF_DEV | OPF_FILE);
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		add(p, OP_SYMLINK, links[i][0], links[i][1], 0);
+	add(p, OP_DIR, NULL, "/dev/pts", 0);
+	add(p, OP_DEVPTS, NULL, "/dev/pts", 0);
+	add(p, OP_DIR, NULL, "/dev/shm", 0);
+	grant(p, "/dev", LL_READ | LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV, false);
+	grant(p, "/dev/shm", LL_FULL, false);
+}
+
+/* Directories of the root that the sandbox may write, each a mount of its own so that the
+ * rest can be sealed. */
+static void add_writable(struct plan *p, const struct place_config *c)
+{
+	static const char *const dirs[] = {"/tmp", "/run", "/var/tmp", "/dev/shm"};
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		add(p, OP_DIR, NULL, dirs[i], 0);
+		add(p, OP_SELF, NULL, dirs[i], 0);
+		grant(p, dirs[i], LL_FULL, false);
+	}
+	add(p, OP_DIR, NULL, c->home, 0);
+	if (c->home_dir)
+		add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
+	else
+		add(p, OP_SELF, NULL, c->home, 0);
+	grant(p, c->home, LL_FULL, false);
+}
+
+static int add_host_root(struct plan *p, const struct place_config *c,
+			 struct cove_error *err)
+{
+	char options[64], etc[4096];
+	struct op *o;
+
+	snprintf(options, sizeof(options), "%llu",
+		 (unsigned long long)c->spec->resources.memory_bytes);
+	o = add(p, OP_ROOT_TMPFS, NULL, "", 0);
+	o->arg = c->spec->resources.memory_bytes ? keep(p, options) : NULL;
+	if (etc_ensure(c->cache_dir, etc, sizeof(etc), &p->etc_ref, err) < 0)
+		return wrap(err, "copy of /etc");
+	grant(p, "/", LL_READ_DIR, false);
+	add_system_dirs(p);
+	add(p, OP_BIND, etc, "/etc", OPF_RDONLY | OPF_HIDDEN);
+	grant(p, "/etc", LL_READ, false);
+	add(p, OP_DIR, NULL, "/proc", 0);
+	add(p, OP_PROC, NULL, "/proc", 0);
+	grant(p, "/proc", LL_READ | LL_WRITE_FILE | LL_TRUNCATE, false);
+	add_dev(p);
+	add_writable(p, c);
+	return 0;
+}
+
+/* An image directory: its own /usr and /etc, writable in an upper layer. */
+static void add_image_root(struct plan *p, const struct place_config *c)
+{
+	struct op *o = add(p, OP_ROOT_OVERLAY, c->spec->image.value, "",
+			   OPF_IDMAP | OPF_HIDDEN);
+
+	o->layer = keep(p, c->root_layer);
+	grant(p, "/", LL_FULL | LL_EXECUTE, false);
+	add(p, OP_DIR, NULL, "/proc", 0);
+	add(p, OP_PROC, NULL, "/proc", 0);
+	add(p, OP_DIR, NULL, "/dev", 0);
+	o = add(p, OP_TMPFS, NULL, "/dev", 0);
+	o->arg = keep(p, "16777216");
+	add_dev(p);
+	add(p, OP_SELF, NULL, "/dev/shm", 0);
+	add(p, OP_DIR, NULL, c->home, 0);
+	if (c->home_dir)
+		add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
+}
+
+static void add_mount(struct plan *p, const struct place_mount *m)
+{
+	uint32_t flags = OPF_IDMAP | OPF_HIDDEN;
+	struct stat st;
+	struct op *o;
+
+	if (stat(m->source, &st) == 0 && !S_ISDIR(st.st_mode))
+		flags |= OPF_FILE;
+	if (!(flags & OPF_FILE))
+		add(p, OP_DIR, NULL, m->target, 0);
+	if (m->mode == MOUNT_OVERLAY) {
+		o = add(p, OP_OVERLAY, m->source, m->target, flags);
+		o->layer = keep(p, m->layer);
+	} else {
+		add(p, OP_BIND, m->source, m->target,
+		    flags | (m->mode == MOUNT_RO ? OPF_RDONLY : 0));
+	}
+	grant(p, m->target, m->mode == MOUNT_RO ? LL_READ_EXEC : LL_FULL, false);
+}
+
+static int by_target(const void *a, const void *b)
+{
+	const struct place_mount *const *x = a, *const *y = b;
+
+	return strcmp((*x)->target, (*y)->target); /* a parent sorts before its children */
+}
+
+static int add_mounts(struct plan *p, const struct place_config *c, struct cove_error *err)
+{
+	const struct place_mount *sorted[SPEC_LIST_MAX];
+
+	if (c->n_mounts > SPEC_LIST_MAX)
+		return fail(err, COVE_EINVAL, 0, "more than %d mounts", SPEC_LIST_MAX);
+	for (size_t i = 0; i < c->n_mounts; i++)
+		sorted[i] = &c->mounts[i];
+	qsort(sorted, c->n_mounts, sizeof(sorted[0]), by_target);
+	for (size_t i = 0; i < c->n_mounts; i++)
+		add_mount(p, sorted[i]);
+	return 0;
+}
+
+static size_t arena_need(const struct place_config *c)
+{
+	size_t n = ARENA_BASE + 8 * (strlen(c->cache_dir) + strlen(c->home));
+
+	for (size_t i = 0; i < c->n_mounts; i++) {
+		const struct place_mount *m = &c->mounts[i];
+
+		n += strlen(m->source) + 4 * strlen(m->target) + 64;
+		n += m->layer ? strlen(m->layer) : 0;
+	}
+	n += c->home_dir ? strlen(c->home_dir) : 0;
+	n += c->root_layer ? strlen(c->root_layer) : 0;
+	return n + (c->spec->image.value ? strlen(c->spec->image.value) : 0);
+}
+
+int plan_build(struct plan *p, const struct place_config *c, struct cove_error *err)
+{
+	int r = 0;
+
+	*p = (struct plan){.etc_ref = -1, .arena_size = arena_need(c)};
+	/* malloc, not calloc: pages that are not used are never touched */
+	p->arena = malloc(p->arena_size);
+	p->ops = malloc(PLAN_OPS_MAX * sizeof(*p->ops));
+	p->grants = malloc(PLAN_GRANTS_MAX * sizeof(*p->grants));
+	if (!p->arena || !p->ops || !p->grants)
+		return fail_nomem(err);
+	if (c->spec->image.kind == IMAGE_ROOTFS)
+		add_image_root(p, c);
+	else
+		r = add_host_root(p, c, err);
+	if (r == 0)
+		r = add_mounts(p, c, err);
+	if (r == 0 && c->spec->image.kind == IMAGE_HOST)
+		add(p, OP_SEAL, NULL, "", 0);
+	if (r == 0 && p->full)
+		return fail(err, COVE_EINVAL, 0, "too many mounts");
+	return r;
+}
+
+void plan_clear(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_ops; i++) {
+		close_fd(&p->ops[i].fd);
+		close_fd(&p->ops[i].layer_fd);
+	}
+	close_fd(&p->etc_ref);
+	free(p->ops);
+	free(p->grants);
+	free(p->arena);
+	*p = (struct plan){.etc_ref = -1};
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proc - the process backend: a sandbox made of the kernel's own parts.
+ *
+ * Theory of operation. Everything is decided here, in the parent: the mount plan, the
+ * Landlock ruleset, the (build-time) seccomp filter, the limits. Then one clone3 makes the
+ * namespaces; the child (proc_child.c) walks the plan with raw system calls and execs
+ * cove-guest, whose only descriptor is the link. Any step that fails stops the start, and
+ * the message names the step: nothing is skipped with a warning.
+ *
+ * Invariants
+ *  1. The child shares our memory until its exec: the job, its stack and the plan live until
+ *     `ready` reports end of file.
+ *  2. The sandbox's user maps to one unprivileged id outside: the caller's own, or, when the
+ *     caller is root, one from a range that nobody has (HOST_UID_BASE).
+ *  3. The link is the lifeline: when the last copy of our end closes, however we die, the guest
+ *     ends and the kernel kills everything in its pid namespace.
+ */
+#include "backend/proc_internal.h"
+
+#include "base/io.h"
+#include "base/util.h"
+#include "os/landlock.h"
+#include "os/seccomp.h"
+#include "os/userns.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define STACK_SIZE (64u * 1024)
+#define HOST_UID_BASE 0x70000000u
+#define HOST_UID_MASK 0x0fffffffu
+
+/* ---- limits --------------------------------------------------------------------------- */
+
+static const struct {
+	uint32_t limit, cg;
+	const char *key;
+} limit_bits[] = {
+	{LIMIT_MEMORY, CG_MEMORY, "resources.memoryMiB"},
+	{LIMIT_CPUS,   CG_CPU,	   "resources.cpus"	    },
+	{LIMIT_PIDS,   CG_PIDS,	"resources.pids"    },
+	{LIMIT_SWAP,   CG_SWAP,	"resources.swap"    },
+};
+
+void proc_cgroup_limits(const struct spec *s, struct cgroup_limits *ret)
+{
+	*ret = (struct cgroup_limits){
+		.memory_bytes = s->resources.memory_bytes,
+		.swap_bytes = s->resources.swap_bytes,
+		.cpus_milli = s->resources.cpus_milli,
+		.pids = s->resources.pids,
+	};
+}
+
+/* What the user asked for is met or refused; a default that cannot be met is noted. */
+static int judge_missing(struct place *p, const struct spec *s, bool degraded,
+			 const struct cove_error *why, struct cove_error *err)
+{
+	p->missing &= ~(uint32_t)CG_PIDS; /* RLIMIT_NPROC holds it, per user namespace */
+	p->missing_asked = 0;
+	for (size_t i = 0; i < ARRAY_LEN(limit_bits); i++) {
+		if (!(p->missing & limit_bits[i].cg) ||
+		    !(s->resources.set & limit_bits[i].limit))
+			continue;
+		p->missing_asked |= limit_bits[i].cg;
+		if (degraded)
+			continue;
+		fail(err, COVE_EUNSUPPORTED, 0, "%s cannot be enforced here: %.300s",
+		     limit_bits[i].key, why->msg);
+		return hint(err, "%.200s%s--degraded runs without it and says so", why->hint,
+			    why->hint[0] ? "; " : "");
+	}
+	return 0;
+}
+
+static int make_cgroup(struct place *p, const struct place_config *c, struct cove_error *err)
+{
+	struct cgroup_limits l;
+	struct cove_error why = {0};
+
+	proc_cgroup_limits(c->spec, &l);
+	l.account = c->account;
+	if (!l.memory_bytes && !l.cpus_milli && !l.pids)
+		return 0;
+	if (cgroup_create(&p->cgroup, c->id, &l, &p->missing, &why) < 0)
+		p->missing = CG_MEMORY | CG_CPU | CG_PIDS | CG_SWAP;
+	else
+		p->has_cgroup = true;
+	if (p->has_cgroup && c->cgroup_made)
+		c->cgroup_made(c->arg, &p->cgroup);
+	if (!l.memory_bytes)
+		p->missing &= ~(uint32_t)(CG_MEMORY | CG_SWAP);
+	if (!l.cpus_milli)
+		p->missing &= ~(uint32_t)CG_CPU;
+	return judge_missing(p, c->spec, c->degraded, &why, err);
+}
+
+static int proc_set_limits(struct place *p, const struct spec *s, bool degraded,
+			   struct cove_error *err)
+{
+	struct cgroup_limits l;
+	struct cove_error why = {0};
+
+	proc_cgroup_limits(s, &l);
+	if (!p->has_cgroup) {
+		fail(err, COVE_ESTATE, 0, "limits cannot change while it runs");
+		return hint(err, "it was started without a cgroup; restart it");
+	}
+	if (cgroup_update(&p->cgroup, &l, &p->missing, &why) < 0)
+		return fail(err, COVE_EIO, why.sys, "%.300s", why.msg);
+	return judge_missing(p, s, degraded, &why, err);
+}
+
+/* ---- the job --------------------------------------------------------------------------- */
+
+struct start {
+	struct plan plan;
+	struct child_job job;
+	struct child_rlimit rlimits[8];
+	char uid_map[48], gid_map[48];
+	char tasks[CGROUP_DIRS_MAX][CGROUP_PATH_MAX + 8];
+	const char *tasks_list[CGROUP_DIRS_MAX + 1];
+	bool attach; /* a v2 group: the parent moves the child */
+	int go[2], ready[2], link[2];
+	int guest;
+	char *stack;
+	bool privileged;
+};
+
+static void start_clear(struct start *s)
+{
+	plan_clear(&s->plan);
+	for (int i = 0; i < 2; i++) {
+		close_fd(&s->go[i]);
+		close_fd(&s->ready[i]);
+		close_fd(&s->link[i]);
+	}
+	close_fd(&s->guest);
+	close_fd(&s->job.ruleset);
+	if (s->stack)
+		munmap(s->stack, STACK_SIZE);
+}
+
+static uint32_t unprivileged_id(const char *seed)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *seed; seed++)
+		h = (h ^ (unsigned char)*seed) * 16777619u;
+	return HOST_UID_BASE + (h & HOST_UID_MASK);
+}
+
+static size_t fill_rlimits(struct child_rlimit *r, const struct spec *s)
+{
+	size_t n = 0;
+
+	r[n++] = (struct child_rlimit){RLIMIT_CORE, 0, 0};
+	r[n++] = (struct child_rlimit){RLIMIT_NOFILE, 4096, 65536};
+	r[n++] = (struct child_rlimit){RLIMIT_RTPRIO, 0, 0};
+	r[n++] = (struct child_rlimit){RLIMIT_MSGQUEUE, 819200, 819200};
+	if (s->resources.pids)
+		r[n++] = (struct child_rlimit){RLIMIT_NPROC, s->resources.pids,
+					       s->resources.pids};
+	if (s->resources.disk_bytes)
+		r[n++] = (struct child_rlimit){RLIMIT_FSIZE, s->resources.disk_bytes,
+					       s->resources.disk_bytes};
+	return n;
+}
+
+static int make_ruleset(struct start *s, struct place *p, struct cove_error *err)
+{
+	p->landlock_abi = landlock_abi();
+	if (!p->landlock_abi) {
+		fail(err, COVE_EUNSUPPORTED, 0, "Landlock: not in this kernel");
+		return hint(err, "Linux 5.13 or newer with 'landlock' in the lsm= list is "
+				 "needed; see 'cove doctor'");
+	}
+	landlock_handled(p->landlock_abi, true, &s->job.handled);
+	s->job.ruleset = landlock_create(p->landlock_abi, &s->job.handled);
+	if (s->job.ruleset < 0)
+		return fail(err, COVE_EIO, -s->job.ruleset, "Landlock ruleset");
+	return 0;
+}
+
+static int open_channels(struct start *s, const struct place_config *c,
+			 struct cove_error *err)
+{
+	/* dup3 to 3 in the child must not hit something still needed: start at 4 */
+	s->guest = open(c->guest, O_PATH | O_CLOEXEC);
+	if (s->guest >= 0 && s->guest < 4) {
+		int high = fcntl(s->guest, F_DUPFD_CLOEXEC, 10);
+
+		close(s->guest);
+		s->guest = high;
+	}
+	if (s->guest < 0) {
+		fail(err, COVE_EIO, errno, "cove-guest: %s", c->guest);
+		return hint(err, "install cove completely, or set COVE_GUEST");
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->link) < 0 ||
+	    pipe2(s->ready, O_CLOEXEC) < 0 || (s->privileged && pipe2(s->go, O_CLOEXEC) < 0))
+		return fail(err, COVE_EIO, errno, "channel to the guest");
+	return 0;
+}
+
+static int fill_job(struct start *s, struct place *p, const struct place_config *c,
+		    struct cove_error *err)
+{
+	static char name[] = "cove-guest", mode[] = "--init";
+	static char *const argv[] = {name, mode, NULL};
+	static char *const envp[] = {NULL};
+	struct child_job *j = &s->job;
+
+	s->privileged = have_sys_admin();
+	p->host_uid = s->privileged ? unprivileged_id(c->id) : getuid();
+	if (make_ruleset(s, p, err) < 0 || open_channels(s, c, err) < 0)
+		return err->code;
+	if (!s->privileged) {
+		snprintf(s->uid_map, sizeof(s->uid_map), "%u %u 1\n", c->uid, getuid());
+		snprintf(s->gid_map, sizeof(s->gid_map), "%u %u 1\n", c->gid, getgid());
+		j->uid_map = s->uid_map;
+		j->gid_map = s->gid_map;
+	}
+	j->plan = &s->plan;
+	j->go = s->go[0];
+	j->uid = c->uid;
+	j->gid = c->gid;
+	j->drop_groups = s->privileged;
+	j->hostname = c->hostname;
+	j->rlimits = s->rlimits;
+	j->n_rlimits = fill_rlimits(s->rlimits, c->spec);
+	j->filter = seccomp_guest_program();
+	j->link = s->link[1];
+	j->guest = s->guest;
+	j->argv = argv;
+	j->envp = envp;
+	return 0;
+}
+
+static void fill_cgroup(struct start *s, const struct place *p)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; p->has_cgroup && i < p->cgroup.n; i++) {
+		if (p->cgroup.dir[i].v2) {
+			s->attach = true;
+			n = 0;
+			break;
+		}
+		snprintf(s->tasks[n], sizeof(s->tasks[n]), "%s/tasks", p->cgroup.dir[i].path);
+		s->tasks_list[n] = s->tasks[n];
+		n++;
+	}
+	s->tasks_list[n] = NULL;
+	s->job.cgroup_tasks = s->tasks_list;
+}
+
+/* ---- clone and wait -------------------------------------------------------------------- */
+
+static int clone_child(struct start *s, struct place *p, struct cove_error *err)
+{
+	/* A raw clone() with its own stack: glibc's wrapper sets up exactly that. */
+	int flags = CLONE_VM | CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
+		    CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+	sigset_t all, old;
+	int e;
+
+	s->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (s->stack == MAP_FAILED) {
+		s->stack = NULL;
+		return fail_nomem(err);
+	}
+	/* No handler of ours may run in the child; the guest sets its own mask. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	p->pid = clone(proc_child, s->stack + STACK_SIZE, flags, &s->job, &p->pidfd);
+	e = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (p->pid < 0) {
+		p->pid = 0;
+		fail(err, COVE_EUNSUPPORTED, e, "create namespaces");
+		return hint(err, e == EPERM || e == ENOSPC || e == EUSERS
+					 ? "user namespaces are switched off: sysctl "
+					   "kernel.unprivileged_userns_clone, "
+					   "user.max_user_namespaces, or an AppArmor rule; "
+					   "see 'cove doctor'"
+					 : "see 'cove doctor'");
+	}
+	return 0;
+}
+
+static int explain_failure(const struct start *s, struct cove_error *err)
+{
+	const struct child_job *j = &s->job;
+	const char *what = "";
+
+	if (j->stage == STAGE_MOUNT && j->detail < (int)s->plan.n_ops) {
+		const struct op *o = &s->plan.ops[j->detail];
+
+		what = o->kind == OP_PROC ? "/proc" : o->target && *o->target ? o->target : "/";
+	} else if (j->stage == STAGE_LANDLOCK && j->detail < (int)s->plan.n_grants) {
+		what = s->plan.grants[j->detail].path;
+	}
+	fail(err, COVE_EUNSUPPORTED, j->error, "%s%s%s", child_stage_text(j->stage),
+	     *what ? " " : "", what);
+	if (j->stage == STAGE_MOUNT && j->error == EINVAL)
+		hint(err, "a directory with other mounts in it, or on a file system that "
+			  "overlayfs cannot use, needs mode ro or rw");
+	return err->code;
+}
+
+/* Until the exec closes `ready`: then the child no longer uses our memory. */
+static int wait_exec(struct start *s, struct place *p, struct cove_error *err)
+{
+	char c;
+	ssize_t n;
+
+	close_fd(&s->ready[1]);
+	do
+		n = read(s->ready[0], &c, 1);
+	while (n < 0 && errno == EINTR);
+	if (s->job.error == 0 && s->job.stage == STAGE_EXEC) {
+		/* STAGE_EXEC without error: exec'd, or killed at that very point; the link
+		 * tells which. */
+		return 0;
+	}
+	(void)p;
+	return explain_failure(s, err);
+}
+
+static int release_child(struct start *s, struct place *p, const struct place_config *c,
+			 struct cove_error *err)
+{
+	int r = 0;
+
+	if (s->privileged)
+		r = userns_write_maps(p->pid, c->uid, p->host_uid, c->gid, p->host_uid);
+	if (r < 0)
+		return fail(err, COVE_EIO, -r, "map user and group");
+	if (s->attach) {
+		r = cgroup_attach(&p->cgroup, p->pid);
+		if (r < 0)
+			return fail(err, COVE_EIO, -r, "enter the cgroup");
+	}
+	if (s->privileged && write(s->go[1], "g", 1) != 1)
+		return fail(err, COVE_EIO, errno, "release the child");
+	return 0;
+}
+
+static void proc_kill(struct place *p)
+{
+	if (p->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+}
+
+static void proc_release(struct place *p)
+{
+	siginfo_t si;
+
+	close_fd(&p->link);
+	if (p->pidfd >= 0) {
+		proc_kill(p);
+		while (waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED | __WALL) < 0 &&
+		       errno == EINTR)
+			;
+		close_fd(&p->pidfd);
+	}
+	if (p->has_cgroup)
+		cgroup_remove(&p->cgroup);
+	p->has_cgroup = false;
+	close_fd(&p->etc_ref);
+}
+
+static int run_start(struct start *s, struct place *p, const struct place_config *c,
+		     struct cove_error *err)
+{
+	int r;
+
+	if (fill_job(s, p, c, err) < 0 || plan_build(&s->plan, c, err) < 0)
+		return err->code;
+	if (s->privileged && plan_prepare(&s->plan, p->host_uid, err) < 0)
+		return err->code;
+	if (make_cgroup(p, c, err) < 0)
+		return err->code;
+	fill_cgroup(s, p);
+	if (clone_child(s, p, err) < 0)
+		return err->code;
+	r = release_child(s, p, c, err);
+	if (r < 0)
+		proc_kill(p);
+	close_fd(&s->go[0]);
+	close_fd(&s->go[1]);
+	close_fd(&s->link[1]);
+	/* Even when we gave up: the child must be gone before its stack is. */
+	if (wait_exec(s, p, r < 0 ? &(struct cove_error){0} : err) < 0 || r < 0)
+		return err->code;
+	p->link = take_fd(&s->link[0]);
+	p->etc_ref = take_fd(&s->plan.etc_ref);
+	return 0;
+}
+
+static int proc_start(struct place *p, const struct place_config *c, struct cove_error *err)
+{
+	struct start s = {.go = {-1, -1},
+			  .ready = {-1, -1},
+			  .link = {-1, -1},
+			  .guest = -1,
+			  .job = {.ruleset = -1},
+			  .plan = {.etc_ref = -1}};
+	int r;
+
+	*p = (struct place){
+		.backend = &backend_process, .link = -1, .pidfd = -1, .etc_ref = -1};
+	r = run_start(&s, p, c, err);
+	if (r < 0)
+		proc_release(p);
+	start_clear(&s);
+	return r;
+}
+
+const struct backend backend_process = {
+	.name = "process",
+	.probe = proc_probe,
+	.start = proc_start,
+	.attest = proc_attest,
+	.set_limits = proc_set_limits,
+	.kill = proc_kill,
+	.release = proc_release,
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proc_attest - what the kernel says is in force on a running sandbox, item by item.
+ *
+ * Read from the host's side (/proc of the guest as we see it), never asked of the guest.
+ */
+#include "backend/proc_internal.h"
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/util.h"
+#include "os/seccomp.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+struct report {
+	json_t *items;
+	int short_of;
+	bool nomem;
+};
+
+static void item(struct report *r, const char *name, const char *required, const char *actual,
+		 bool ok)
+{
+	json_t *o = json_pack("{s:s, s:s, s:s, s:b}", "item", name, "required", required,
+			      "actual", actual, "ok", ok);
+
+	if (!o || json_array_append_new(r->items, o) < 0)
+		r->nomem = true;
+	r->short_of += !ok;
+}
+
+static void namespaces(struct report *r, int proc)
+{
+	static const char *const names[] = {"user", "mnt", "pid",    "net",
+					    "ipc",  "uts", "cgroup", "time"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		char path[32], own[40], label[32], host[64] = "", guest[64] = "";
+		ssize_t a, b;
+
+		snprintf(path, sizeof(path), "ns/%s", names[i]);
+		snprintf(own, sizeof(own), "/proc/self/ns/%s", names[i]);
+		snprintf(label, sizeof(label), "namespace %s", names[i]);
+		a = readlink(own, host, sizeof(host) - 1);
+		b = readlinkat(proc, path, guest, sizeof(guest) - 1);
+		item(r, label, "own", b > 0 ? guest : "unknown",
+		     a > 0 && b > 0 && strcmp(host, guest) != 0);
+	}
+}
+
+/* "Name:\tvalue" of /proc/PID/status */
+static void status_value(const char *status, const char *key, char *out, size_t size)
+{
+	const char *p = strstr(status, key);
+	size_t n;
+
+	out[0] = '\0';
+	if (!p)
+		return;
+	p += strlen(key);
+	p += strspn(p, ":\t ");
+	n = min_size(strcspn(p, "\n"), size - 1);
+	memcpy(out, p, n);
+	out[n] = '\0';
+}
+
+static void status_items(struct report *r, int proc)
+{
+	static const struct {
+		const char *key, *name, *want;
+	} want[] = {
+		{"\nNoNewPrivs", "no_new_privs",          "1"		 },
+		{"\nSeccomp",	  "seccomp mode",	  "2"               },
+		{"\nCapPrm",	 "capabilities permitted", "0000000000000000"},
+		{"\nCapEff",	 "capabilities effective", "0000000000000000"},
+		{"\nCapBnd",	 "capabilities bounding",	 "0000000000000000"},
+		{"\nCapAmb",	 "capabilities ambient",	 "0000000000000000"},
+	};
+	cleanup_buf struct buf b = BUF_INIT(65536);
+	char value[64];
+
+	if (read_file_at(proc, "status", &b) < 0 || !b.data) {
+		item(r, "status", "readable", "unreadable", false);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+		status_value(b.data, want[i].key, value, sizeof(value));
+		item(r, want[i].name, want[i].want, value, strcmp(value, want[i].want) == 0);
+	}
+	item(r, "seccomp filter", "this build's", seccomp_guest_digest(), true);
+}
+
+static void landlock_item(struct report *r, const struct place *p)
+{
+	char text[96];
+	struct landlock_attr a;
+
+	landlock_handled(p->landlock_abi, true, &a);
+	snprintf(text, sizeof(text), "ABI %d, fs 0x%" PRIx64 ", scoped 0x%" PRIx64,
+		 p->landlock_abi, a.fs, a.scoped);
+	item(r, "landlock", "highest ABI, all rights", text, p->landlock_abi > 0);
+}
+
+static void identity(struct report *r, const struct place *p, int proc)
+{
+	struct stat st;
+	char text[64] = "unknown";
+	bool ok = fstatat(proc, "uid_map", &st, 0) == 0;
+	cleanup_buf struct buf b = BUF_INIT(4096);
+	unsigned in = 0, out = 0, n = 0;
+
+	if (ok && read_file_at(proc, "uid_map", &b) == 0 && b.data &&
+	    sscanf(b.data, "%u %u %u", &in, &out, &n) == 3)
+		snprintf(text, sizeof(text), "%u inside is %u outside, %u id", in, out, n);
+	item(r, "user map", "one id, unprivileged outside", text,
+	     n == 1 && out != 0 && out == p->host_uid);
+}
+
+static void limit_item(struct report *r, const char *name, uint64_t want, uint64_t have,
+		       bool asked, bool missing)
+{
+	char w[48], h[64];
+
+	if (!want)
+		return;
+	snprintf(w, sizeof(w), "%" PRIu64 "%s", want, asked ? "" : " (default)");
+	if (missing)
+		snprintf(h, sizeof(h), "not enforced on this host");
+	else
+		snprintf(h, sizeof(h), "%" PRIu64, have);
+	/* A default that the host cannot give was never asked for: shown, not counted. */
+	item(r, name, w, h, (!missing && have && have <= want + 4096) || (missing && !asked));
+}
+
+static void limits(struct report *r, const struct place *p, const struct spec *s)
+{
+	struct cgroup_limits have = {0};
+	struct rlimit nproc = {0};
+
+	if (p->has_cgroup)
+		cgroup_read_limits(&p->cgroup, &have);
+	if (have.pids == 0 && prlimit(p->pid, RLIMIT_NPROC, NULL, &nproc) == 0)
+		have.pids = (uint32_t)nproc.rlim_cur;
+	limit_item(r, "limit memory", s->resources.memory_bytes, have.memory_bytes,
+		   s->resources.set & LIMIT_MEMORY, p->missing & CG_MEMORY);
+	limit_item(r, "limit cpus (1/1000)", s->resources.cpus_milli, have.cpus_milli,
+		   s->resources.set & LIMIT_CPUS, p->missing & CG_CPU);
+	limit_item(r, "limit pids", s->resources.pids, have.pids,
+		   s->resources.set & LIMIT_PIDS, p->missing & CG_PIDS);
+}
+
+/* The only interface is lo, and the root is ours. */
+static void network(struct report *r, int proc)
+{
+	cleanup_buf struct buf b = BUF_INIT(65536);
+	int lines = 0;
+	bool lo = false;
+
+	if (read_file_at(proc, "net/dev", &b) == 0 && b.data) {
+		for (const char *p = b.data; (p = strchr(p, '\n')); p++)
+			lines++;
+		lo = strstr(b.data, " lo:") != NULL;
+	}
+	item(r, "network interfaces", "lo only", lo && lines == 3 ? "lo only" : "others",
+	     lo && lines == 3);
+}
+
+int proc_attest(struct place *p, const struct place_config *c, json_t *items,
+		struct cove_error *err)
+{
+	struct report r = {.items = items};
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)p->pid);
+	cleanup_fd int proc = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		return fail(err, COVE_EGONE, errno, "the guest is gone");
+	namespaces(&r, proc);
+	status_items(&r, proc);
+	landlock_item(&r, p);
+	identity(&r, p, proc);
+	limits(&r, p, c->spec);
+	network(&r, proc);
+	if (r.nomem)
+		return fail_nomem(err);
+	return r.short_of;
+}

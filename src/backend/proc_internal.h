@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proc_internal - what the files of the process backend share. */
+#ifndef COVE_BACKEND_PROC_INTERNAL_H
+#define COVE_BACKEND_PROC_INTERNAL_H
+
+#include "backend/backend.h"
+#include "backend/proc_child.h"
+
+void proc_cgroup_limits(const struct spec *s, struct cgroup_limits *ret);
+int proc_probe(json_t *checks, struct cove_error *err);
+int proc_attest(struct place *p, const struct place_config *c, json_t *items,
+		struct cove_error *err);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int fail(struct cove_error *err, int code, int sys, const char *fmt, ...)
+{
+	va_list ap;
+	size_t n;
+
+	err->code = code;
+	err->sys = sys;
+	err->hint[0] = '\0';
+	va_start(ap, fmt);
+	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	n = strlen(err->msg);
+	if (sys)
+		snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", strerror(sys));
+	return code;
+}
+
+int wrap(struct cove_error *err, const char *fmt, ...)
+{
+	char inner[sizeof(err->msg)];
+	va_list ap;
+	size_t n;
+
+	memcpy(inner, err->msg, sizeof(inner));
+	va_start(ap, fmt);
+	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	n = strlen(err->msg);
+	snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", inner);
+	return err->code;
+}
+
+int hint(struct cove_error *err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err->hint, sizeof(err->hint), fmt, ap);
+	va_end(ap);
+	return err->code;
+}
+
+int fail_nomem(struct cove_error *err)
+{
+	return fail(err, COVE_ENOMEM, ENOMEM, "out of memory");
+}

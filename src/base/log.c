@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static void (*log_fn)(void *arg, int level, const char *line);
+static void *log_arg;
+
+void log_set(void (*fn)(void *arg, int level, const char *line), void *arg)
+{
+	log_fn = fn;
+	log_arg = arg;
+}
+
+void log_line(int level, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	if (!log_fn)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	log_fn(log_arg, level, line);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* help - usage texts, made from the tables of commands and flags. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+void cli_help_all(int fd)
+{
+	const char *group = "";
+
+	dprintf(fd, "cove runs agents and the code they write in sandboxes.\n\n"
+		    "usage: cove VERB [FLAGS] ...\n");
+	for (size_t i = 0; i < cli_command_count; i++) {
+		const struct command *c = &cli_commands[i];
+
+		if (strcmp(group, c->group) != 0)
+			dprintf(fd, "\n%s:\n", c->group);
+		group = c->group;
+		dprintf(fd, "  %-12s%s\n", c->name, c->help);
+	}
+	dprintf(fd, "\nexample: cove run -- npm test\n"
+		    "'cove VERB --help' explains a verb, cove(1) all of them.\n");
+}
+
+static void print_flag(const struct flag *f)
+{
+	char left[60];
+
+	snprintf(left, sizeof(left), "%c%c%s --%s%s%s", f->letter ? '-' : ' ',
+		 f->letter ? f->letter : ' ', f->letter ? "," : " ", f->name,
+		 f->arg ? " " : "", f->arg ? f->arg : "");
+	printf("  %-30s  %s\n", left, f->help);
+}
+
+void cli_help_command(const struct command *cmd)
+{
+	uint64_t flags = cmd->flags | FLAG(F_VERBOSE) | FLAG(F_HELP);
+
+	printf("cove %s: %s\n\nusage: cove %s %s\n\nflags:\n", cmd->name, cmd->help,
+	       cmd->name, cmd->args);
+	for (int id = 0; id < FLAG_COUNT; id++)
+		if (flags & FLAG(id))
+			print_flag(&cli_flags[id]);
+	printf("\nexample: %s\n", cmd->example);
+}
+
+int cli_list_tables(void)
+{
+	for (size_t i = 0; i < cli_command_count; i++) {
+		const struct command *c = &cli_commands[i];
+
+		printf("verb %s\n", c->name);
+		for (int id = 0; id < FLAG_COUNT; id++)
+			if ((c->flags | FLAG(F_VERBOSE) | FLAG(F_HELP)) & FLAG(id))
+				printf("flag %s --%s\n", c->name, cli_flags[id].name);
+	}
+	return cli_flush("__verbs", 0);
+}
+
+int cmd_help(const struct args *a)
+{
+	const struct command *cmd;
+
+	if (!a->n_words) {
+		cli_help_all(STDOUT_FILENO);
+		return 0;
+	}
+	cmd = cli_command_find(a->words[0]);
+	if (!cmd)
+		return cli_usage(a->cmd, "%s: no such command", a->words[0]);
+	cli_help_command(cmd);
+	return cli_flush("help", 0);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * box - one running sandbox, as its keeper holds it: spec, directories, lock and place.
+ *
+ * Used by the one-shot (the caller is the keeper) and by cove-keeper alike.
+ */
+#ifndef COVE_CORE_BOX_H
+#define COVE_CORE_BOX_H
+
+#include "backend/backend.h"
+#include "core/store.h"
+
+struct box {
+	char name[SPEC_NAME_MAX + 1];
+	char id[CGROUP_ID_MAX + 1]; /* unique on this host */
+	struct spec spec;
+	struct store *store; /* borrowed */
+	struct place place;
+	struct place_mount mounts[SPEC_LIST_MAX];
+	size_t n_mounts;
+	struct place_config config;
+	char *paths; /* storage behind config and mounts */
+	int lock;
+	bool oneshot;
+	bool started;
+	int64_t started_at; /* CLOCK_REALTIME seconds */
+};
+
+/* Makes paths absolute and fills what depends on where cove was called: mount sources, the
+ * working directory. Refuses what this build cannot do. */
+int box_resolve_spec(struct spec *s, struct cove_error *err);
+
+/* Starts name (record exists) or, with oneshot, a fresh record. Takes over *spec. */
+int box_start(struct box *b, struct store *st, const char *name, struct spec *spec,
+	      bool oneshot, bool degraded, struct cove_error *err);
+
+/* After the guest has ended: releases place, lock, RUN directory. For a one-shot also keeps or
+ * removes its record. */
+int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err);
+
+/* {"items":[...],"short":N,...} */
+json_t *box_attest(struct box *b, int *ret_short, struct cove_error *err);
+json_t *box_stats(struct box *b);
+/* What is not enforced though the spec has it: names of limits. */
+json_t *box_degraded(const struct box *b);
+
+/* The user of a spec inside. */
+int box_user(const struct spec *s, uid_t *uid, gid_t *gid, const char **home,
+	     const char **name, struct cove_error *err);
+
+#endif

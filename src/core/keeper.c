@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/keeper_impl.h"
+
+#include "base/io.h"
+#include "base/util.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <time.h>
+
+#define STOP_GRACE_MS 5000
+
+int64_t keeper_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- set-up ----------------------------------------------------------------------------- */
+
+static int watch(struct keeper *k, int fd, enum what what)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.u64 = (uint64_t)what << 32};
+
+	return epoll_ctl(k->epfd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+static int listen_socket(struct keeper *k, struct cove_error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	mode_t old;
+
+	k->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (k->listener < 0)
+		return fail(err, COVE_EIO, errno, "socket");
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s/s", k->store.run_fd,
+		 k->box.name);
+	unlink(a.sun_path); /* a dead keeper's; we hold the lock */
+	old = umask(0177);
+	int r = bind(k->listener, (struct sockaddr *)&a, sizeof(a));
+	umask(old);
+	if (r < 0 || listen(k->listener, 128) < 0)
+		return fail(err, COVE_EIO, errno, "control socket");
+	return watch(k, k->listener, W_LISTEN);
+}
+
+static int watch_signals(struct keeper *k)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (k->signals < 0 || k->timer < 0)
+		return -errno;
+	return watch(k, k->signals, W_SIGNAL) < 0 ? -errno : watch(k, k->timer, W_TIMER);
+}
+
+static int setup(struct keeper *k, const char *name, bool degraded, struct cove_error *err)
+{
+	struct spec spec;
+	int r;
+
+	if (store_open(&k->store, err) < 0 || store_load(&k->store, name, &spec, err) < 0)
+		return err->code;
+	k->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (k->epfd < 0 || watch_signals(k) < 0) {
+		spec_clear(&spec);
+		return fail(err, COVE_EIO, errno, "event loop");
+	}
+	if (box_start(&k->box, &k->store, name, &spec, false, degraded, err) < 0)
+		return err->code;
+	r = conn_init(k, &k->guest, take_fd(&k->box.place.link), W_GUEST, 0);
+	if (r < 0)
+		return fail(err, COVE_EIO, -r, "link");
+	k->idle_since = keeper_now();
+	if (k->box.spec.resources.ttl_ms)
+		k->ttl_at = k->idle_since + (int64_t)k->box.spec.resources.ttl_ms;
+	return listen_socket(k, err);
+}
+
+/* The start counts only when the guest has answered: the link is up, not just the process. */
+static int wait_hello(struct keeper *k, struct cove_error *err)
+{
+	int64_t until = keeper_now() + 10000;
+
+	while (!k->guest.link.hello_seen) {
+		struct epoll_event e;
+		struct wire_frame f;
+		int r;
+
+		if (conn_flush(&k->guest) < 0 || keeper_now() > until)
+			return fail(err, COVE_EGONE, 0, "the guest does not answer");
+		if (epoll_wait(k->epfd, &e, 1, 1000) <= 0 || e.data.u64 >> 32 != W_GUEST)
+			continue;
+		r = link_fill(&k->guest.link);
+		if (r < 0 || link_next(&k->guest.link, &f) < 0)
+			return fail(err, COVE_EGONE, 0, "the guest ended at once");
+	}
+	return 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why)
+{
+	uint8_t payload[16];
+	struct wire_out o;
+
+	if (!k->reason[0])
+		snprintf(k->reason, sizeof(k->reason), "%s", why);
+	k->kill_at = keeper_now() + grace_ms + 1000;
+	if (k->stopping && grace_ms)
+		return;
+	k->stopping = true;
+	wire_out_init(&o, payload, sizeof(payload));
+	wire_put_u32(&o, WIRE_A_TIMEOUT_MS, grace_ms);
+	if (conn_send(&k->guest, WIRE_SHUTDOWN, 0, 0, payload, o.len) < 0)
+		k->ending = true;
+}
+
+void client_drop(struct client *c)
+{
+	c->dead = true;
+}
+
+static void accept_client(struct keeper *k)
+{
+	int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client *c;
+	unsigned n = 0;
+
+	if (fd < 0)
+		return;
+	for (c = k->clients; c; c = c->next)
+		n++;
+	c = n < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
+	if (!c) {
+		close(fd);
+		return;
+	}
+	c->key = ++k->next_key;
+	if (conn_init(k, &c->conn, fd, W_CLIENT, c->key) < 0)
+		c->dead = true;
+	c->next = k->clients;
+	k->clients = c;
+}
+
+static void client_ready(struct keeper *k, struct client *c)
+{
+	struct wire_frame f;
+	int r = link_fill(&c->conn.link), more = 0;
+
+	while (!c->dead && (more = link_next(&c->conn.link, &f)) > 0)
+		relay_from_client(k, c, &f);
+	if (more < 0 || r < 0)
+		c->dead = true;
+}
+
+static void guest_ready(struct keeper *k)
+{
+	struct wire_frame f;
+	int r = link_fill(&k->guest.link), more = 0, bad = 0;
+
+	while (!bad && (more = link_next(&k->guest.link, &f)) > 0)
+		bad = relay_from_guest(k, &f);
+	if (bad < 0 || more < 0) {
+		snprintf(k->reason, sizeof(k->reason), "the guest broke the protocol");
+		k->ending = true;
+	} else if (r < 0) {
+		if (!k->reason[0])
+			snprintf(k->reason, sizeof(k->reason), "the guest ended");
+		k->ending = true;
+	}
+}
+
+static bool is_idle(const struct keeper *k)
+{
+	return !k->clients && routes_running(k) == 0 && !k->main.running;
+}
+
+/* One timer for everything: the next moment at which something is due. */
+static void arm_timer(struct keeper *k)
+{
+	int64_t next = 0, idle = (int64_t)k->box.spec.resources.idle_ms;
+	struct itimerspec t = {0};
+	int64_t due[3] = {k->ttl_at, k->kill_at,
+			  idle && k->idle_since ? k->idle_since + idle : 0};
+
+	for (size_t i = 0; i < ARRAY_LEN(due); i++)
+		if (due[i] && (!next || due[i] < next))
+			next = due[i];
+	t.it_value.tv_sec = next / 1000;
+	t.it_value.tv_nsec = next % 1000 * 1000000;
+	timerfd_settime(k->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+static void check_time(struct keeper *k)
+{
+	int64_t now = keeper_now(), idle = (int64_t)k->box.spec.resources.idle_ms;
+	uint64_t n;
+
+	if (read(k->timer, &n, sizeof(n)) < 0)
+		return;
+	if (k->kill_at && now >= k->kill_at) {
+		k->box.place.backend->kill(&k->box.place);
+		k->ending = true;
+	} else if (k->ttl_at && now >= k->ttl_at) {
+		k->ttl_at = 0;
+		keeper_stop(k, STOP_GRACE_MS, "its time (ttl) is up");
+	} else if (idle && k->idle_since && now >= k->idle_since + idle) {
+		keeper_stop(k, STOP_GRACE_MS, "idle");
+	}
+}
+
+static struct client *find_client(struct keeper *k, uint32_t key)
+{
+	for (struct client *c = k->clients; c; c = c->next)
+		if (c->key == key && !c->dead)
+			return c;
+	return NULL;
+}
+
+static void handle(struct keeper *k, const struct epoll_event *e)
+{
+	struct client *c;
+	struct signalfd_siginfo si;
+
+	switch ((enum what)(e->data.u64 >> 32)) {
+	case W_LISTEN:
+		accept_client(k);
+		break;
+	case W_GUEST:
+		if (e->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+			guest_ready(k);
+		break;
+	case W_SIGNAL:
+		if (read(k->signals, &si, sizeof(si)) == sizeof(si))
+			keeper_stop(k, STOP_GRACE_MS, "the keeper got a signal");
+		break;
+	case W_TIMER:
+		check_time(k);
+		break;
+	case W_CLIENT:
+		c = find_client(k, (uint32_t)e->data.u64);
+		if (c && (e->events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+			client_ready(k, c);
+		break;
+	}
+}
+
+/* Dead clients leave here and nowhere else: no event of the batch can still point at one. */
+static void sweep_clients(struct keeper *k)
+{
+	struct client **p = &k->clients;
+
+	while (*p) {
+		struct client *c = *p;
+
+		if (!c->dead && conn_flush(&c->conn) < 0)
+			c->dead = true;
+		if (!c->dead) {
+			conn_watch(k, &c->conn, W_CLIENT, c->key);
+			p = &c->next;
+			continue;
+		}
+		*p = c->next;
+		relay_client_gone(k, c);
+		conn_clear(k, &c->conn);
+		free(c);
+	}
+}
+
+static void loop(struct keeper *k)
+{
+	while (!k->ending) {
+		struct epoll_event ev[32];
+		int n;
+
+		sweep_clients(k);
+		if (conn_flush(&k->guest) < 0)
+			break;
+		conn_watch(k, &k->guest, W_GUEST, 0);
+		if (!is_idle(k))
+			k->idle_since = 0;
+		else if (!k->idle_since)
+			k->idle_since = keeper_now();
+		arm_timer(k);
+		n = epoll_wait(k->epfd, ev, 32, -1);
+		for (int i = 0; i < n && !k->ending; i++)
+			handle(k, &ev[i]);
+	}
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+static void say_goodbye(struct keeper *k)
+{
+	for (struct client *c = k->clients; c; c = c->next) {
+		conn_send(&c->conn, WIRE_BYE, 0, 0, k->reason, strlen(k->reason));
+		conn_flush(&c->conn);
+	}
+	while (k->clients) {
+		struct client *c = k->clients;
+
+		k->clients = c->next;
+		conn_clear(k, &c->conn);
+		free(c);
+	}
+}
+
+static void report(int fd, int code, const struct cove_error *err)
+{
+	char text[1100];
+
+	if (code == 0)
+		snprintf(text, sizeof(text), "ok");
+	else
+		snprintf(text, sizeof(text), "%d %d\n%s\n%s\n", err->code, err->sys, err->msg,
+			 err->hint);
+	write_all(fd, text, strlen(text));
+	close(fd);
+}
+
+/* The reason, for whoever looks later ('cove inspect'). */
+static void note_end(struct keeper *k)
+{
+	json_t *j = json_pack("{s:s, s:I, s:I}", "reason", k->reason, "startedAt",
+			      (json_int_t)k->box.started_at, "endedAt",
+			      (json_int_t)time(NULL));
+	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+	cleanup_fd int dir =
+		openat(k->store.boxes, k->box.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (text && dir >= 0)
+		write_file_atomic(dir, "state.json", text, strlen(text), 0600, 0);
+	free(text);
+	json_decref(j);
+}
+
+int keeper_run(const char *name, bool degraded, int report_fd)
+{
+	struct keeper *k = calloc(1, sizeof(*k));
+	struct cove_error err = {0};
+	uint64_t changes;
+	int r;
+
+	if (!k)
+		return 1;
+	k->store = (struct store){.boxes = -1, .run_fd = -1};
+	k->epfd = k->listener = k->signals = k->timer = k->guest.fd = k->main.log = -1;
+	k->box.lock = -1;
+	buf_init(&k->main.in, 16u << 20);
+	buf_init(&k->main.exit_payload, WIRE_PAYLOAD_MAX);
+	spec_init(&k->box.spec);
+	r = setup(k, name, degraded, &err);
+	if (r == 0)
+		r = wait_hello(k, &err);
+	/* Only now: until its exec the sandbox's child shared our memory, and with it this
+	 * flag, and could not have written its own id maps. */
+	prctl(PR_SET_DUMPABLE, 0);
+	report(report_fd, r, &err);
+	if (r == 0) {
+		loop(k);
+		note_end(k);
+	}
+	say_goodbye(k);
+	main_clear(k);
+	conn_clear(k, &k->guest);
+	box_end(&k->box, &changes, &err);
+	store_close(&k->store);
+	close_fd(&k->listener);
+	close_fd(&k->signals);
+	close_fd(&k->timer);
+	close_fd(&k->epfd);
+	free(k);
+	return r < 0;
+}

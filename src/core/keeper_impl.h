@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keeper_impl - what the files of the keeper share. */
+#ifndef COVE_CORE_KEEPER_IMPL_H
+#define COVE_CORE_KEEPER_IMPL_H
+
+#include "core/box.h"
+#include "core/keeper.h"
+#include "ipc/link.h"
+
+#define CLIENTS_MAX 256
+#define QUEUE_MAX (64u << 20) /* bytes waiting for one slow peer */
+#define RING_MAX (256u * 1024) /* output of the main session kept for attach */
+#define LOG_MAX (8u << 20)     /* then it becomes log.old */
+
+enum what { W_LISTEN = 1, W_GUEST, W_SIGNAL, W_TIMER, W_CLIENT };
+
+/* One connection: a link plus a queue for what does not fit into its buffer. */
+struct conn {
+	int fd;
+	struct link link;
+	struct buf queue;
+	size_t queue_done; /* bytes of queue already written */
+	bool want_out;
+};
+
+struct client {
+	struct client *next;
+	struct conn conn;
+	uint32_t key; /* in epoll data */
+	bool dead;    /* freed at the end of the turn */
+};
+
+/* A stream of a client, known to the guest under the index of its slot. */
+struct route {
+	struct client *client; /* NULL: the client is gone, the guest's CLOSE is awaited */
+	uint32_t cid;          /* the client's id of it */
+	bool used, is_main;
+	bool closed_by_client, closed_by_guest, exec;
+	struct flow from_guest[2]; /* what the guest may still send: stdout, stderr */
+};
+
+/* Somebody who watches the main session. */
+struct viewer {
+	struct viewer *next;
+	struct client *client;
+	uint32_t cid;
+	bool primary;   /* started it: gets every byte, holds the session back if slow */
+	bool exit_sent, started_sent;
+	uint64_t seq;   /* next chunk */
+	size_t offset;  /* in it */
+	uint32_t credit[2], owed; /* what it may be sent; stdin bytes to give credit for */
+};
+
+struct chunk {
+	struct chunk *next;
+	uint64_t seq;
+	uint8_t fd;
+	size_t len;
+	char data[];
+};
+
+struct main_session {
+	uint32_t slot; /* of the guest's stream; 0: none */
+	bool running, exited, pty;
+	uint32_t pid;
+	struct buf exit_payload; /* of the EXIT or FAILED frame */
+	uint8_t exit_type;
+	struct chunk *first, *last;
+	uint64_t next_seq;
+	size_t bytes;
+	struct viewer *viewers;
+	struct flow flow[2];
+	uint32_t uncredited[2]; /* received, not given back to the guest yet */
+	struct buf in;          /* stdin waiting for the guest's credit */
+	uint32_t in_credit;
+	bool in_eof;
+	int log;
+	uint64_t log_bytes;
+};
+
+struct keeper {
+	struct store store;
+	struct box box;
+	struct conn guest;
+	int epfd, listener, signals, timer;
+	struct client *clients;
+	uint32_t next_key;
+	struct route routes[WIRE_STREAMS_MAX];
+	struct main_session main;
+	int64_t ttl_at, idle_since, kill_at; /* ms; 0: not set */
+	bool ending;                         /* leave the loop */
+	bool stopping;
+	char reason[200];
+};
+
+/* keeper_conn.c */
+int conn_init(struct keeper *k, struct conn *c, int fd, enum what what, uint32_t key);
+void conn_clear(struct keeper *k, struct conn *c);
+/* Never blocks. -ENOBUFS: the peer is too slow for what it asked for. */
+int conn_send(struct conn *c, uint8_t type, uint8_t sub, uint32_t id, const void *p, size_t n);
+int conn_flush(struct conn *c); /* 0 or -errno: the connection is broken */
+void conn_watch(struct keeper *k, struct conn *c, enum what what, uint32_t key);
+
+/* keeper_relay.c */
+void relay_from_client(struct keeper *k, struct client *c, const struct wire_frame *f);
+int relay_from_guest(struct keeper *k, const struct wire_frame *f); /* -EPROTO: end it */
+void relay_client_gone(struct keeper *k, struct client *c);
+uint32_t route_new(struct keeper *k, struct client *c, uint32_t cid);
+void route_free(struct keeper *k, uint32_t slot);
+unsigned routes_running(const struct keeper *k);
+void client_fail(struct client *c, uint32_t cid, int code, int sys, const char *text,
+		 const char *tip);
+
+/* keeper_main.c */
+bool main_accepts(const struct keeper *k);
+void main_start(struct keeper *k, struct client *c, const struct wire_frame *f, bool pty);
+void main_attach(struct keeper *k, struct client *c, const struct wire_frame *f);
+int main_from_guest(struct keeper *k, const struct wire_frame *f);
+/* true if the frame was for a viewer */
+bool main_from_client(struct keeper *k, struct client *c, const struct wire_frame *f);
+void main_client_gone(struct keeper *k, struct client *c);
+void main_pump(struct keeper *k);
+void main_clear(struct keeper *k);
+
+/* keeper_verbs.c */
+void verb_from_client(struct keeper *k, struct client *c, const struct wire_frame *f);
+
+/* keeper.c */
+void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why);
+void client_drop(struct client *c);
+int64_t keeper_now(void);
+
+#endif

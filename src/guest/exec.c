@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec - an EXEC request: descriptors or a terminal for the process, then its start. */
+#include "guest/guest.h"
+#include "guest/request.h"
+#include "guest/spawn.h"
+
+#include "base/util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+
+#define HOLD_MS 1 /* how long STARTED may wait for EXIT, when the end is near anyway */
+
+#define EXEC_TAGS \
+	(TAG(WIRE_A_ARG) | TAG(WIRE_A_ENV) | TAG(WIRE_A_CWD) | TAG(WIRE_A_FLAGS) | \
+	 TAG(WIRE_A_ROWS) | TAG(WIRE_A_COLS) | TAG(WIRE_A_UID) | TAG(WIRE_A_GID))
+#define EXEC_FLAGS \
+	(WIRE_EXEC_PTY | WIRE_EXEC_NO_STDIN | WIRE_EXEC_MAIN | WIRE_EXEC_LAST | \
+	 WIRE_EXEC_NO_OUTPUT)
+
+/* The process's ends, closed in us when it has them. */
+struct ends {
+	int fd[3];
+};
+
+static void ends_clear(struct ends *e)
+{
+	for (int i = 0; i < 3; i++)
+		if (e->fd[i] > 2)
+			close(e->fd[i]);
+}
+
+/* theirs: which end of the pipe the process gets. Ours never blocks. */
+static int make_pipe(int theirs, int *ret_theirs, int *ret_ours)
+{
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	if (fcntl(p[!theirs], F_SETFL, O_NONBLOCK) < 0) {
+		close(p[0]);
+		close(p[1]);
+		return -EIO;
+	}
+	*ret_theirs = p[theirs];
+	*ret_ours = p[!theirs];
+	return 0;
+}
+
+static void open_source(struct source *o, int fd)
+{
+	o->fd = fd;
+	o->open = true;
+	flow_init(&o->flow);
+}
+
+static void open_sink(struct sink *in, int fd)
+{
+	in->fd = fd;
+	in->open = true;
+	flow_init(&in->flow);
+}
+
+static int make_pipes(struct stream *s, uint32_t flags, struct ends *e)
+{
+	int fd, r = 0;
+
+	if (!(flags & WIRE_EXEC_NO_STDIN)) {
+		r = make_pipe(0, &e->fd[0], &fd);
+		if (r < 0)
+			return r;
+		open_sink(&s->in, fd);
+	}
+	for (int i = 0; i < 2 && !(flags & WIRE_EXEC_NO_OUTPUT); i++) {
+		r = make_pipe(1, &e->fd[i + 1], &fd);
+		if (r < 0)
+			return r;
+		open_source(&s->out[i], fd);
+	}
+	return r;
+}
+
+static int open_terminal(int *ret_master, int *ret_slave)
+{
+	int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+	int slave, unlock = 0;
+
+	if (master < 0)
+		master =
+			open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+	if (master < 0)
+		return -errno;
+	slave = ioctl(master, TIOCSPTLCK, &unlock) < 0
+			? -1
+			: ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave < 0) {
+		int sys = errno;
+
+		close(master);
+		return -sys;
+	}
+	*ret_master = master;
+	*ret_slave = slave;
+	return 0;
+}
+
+static int make_terminal(struct stream *s, const struct request *r, uint32_t flags,
+			 struct ends *e)
+{
+	int master = -1, slave = -1, copy, err = open_terminal(&master, &slave);
+
+	if (err < 0)
+		return err;
+	open_source(&s->out[0], master);
+	s->exec.tty = true;
+	e->fd[1] = slave;
+	if (request_has(r, WIRE_A_ROWS) || request_has(r, WIRE_A_COLS))
+		proc_resize(s, (uint16_t)r->num[WIRE_A_ROWS],
+			    (uint16_t)r->num[WIRE_A_COLS]);
+	copy = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return -errno;
+	e->fd[2] = copy;
+	if (flags & WIRE_EXEC_NO_STDIN)
+		return 0;
+	e->fd[0] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+	copy = fcntl(master, F_DUPFD_CLOEXEC, 3);
+	if (e->fd[0] < 0 || copy < 0)
+		return -errno;
+	open_sink(&s->in, copy);
+	return 0;
+}
+
+static void report_failure(struct guest *g, struct stream *s, const struct spawn *sp,
+			   int sys)
+{
+	static const char *const what[] = {
+		[SPAWN_FORK] = "new process",
+		[SPAWN_SETUP] = "session, terminal or descriptors",
+		[SPAWN_USER] = "change of user",
+	};
+	char text[1024];
+
+	switch (sp->stage) {
+	case SPAWN_CWD:
+		snprintf(text, sizeof(text), "working directory %s", sp->cwd);
+		send_failed(g, s->id, sys, text, sp->cwd);
+		break;
+	case SPAWN_EXEC:
+		send_failed(g, s->id, sys, sp->argv[0], NULL);
+		break;
+	default:
+		send_failed(g, s->id, sys, what[sp->stage], NULL);
+	}
+	stream_finish(g, s);
+}
+
+static void started(struct guest *g, struct stream *s, bool last)
+{
+	uint8_t p[16];
+	struct wire_out o;
+
+	wire_out_init(&o, p, sizeof(p));
+	wire_put_u32(&o, WIRE_A_PID, (uint32_t)s->exec.pid);
+	send_frame(g, WIRE_STARTED, 0, s->id, p, o.len);
+	s->exec.last = last;
+	if (last) { /* short commands answer with one write, and wake the peer once */
+		g->held = link_pending(&g->link);
+		g->held_until_ms = now_ms() + HOLD_MS + 1;
+	}
+}
+
+static void start(struct guest *g, struct stream *s, const struct request *r)
+{
+	/* Our own 0 and 1 are /dev/null: what a process without pipes gets. */
+	__attribute__((cleanup(ends_clear))) struct ends e = {
+		{0, 1, 1}
+        };
+	uint32_t flags = r->num[WIRE_A_FLAGS];
+	struct spawn sp = {
+		.argv = r->list[WIRE_A_ARG],
+		.envp = r->list[WIRE_A_ENV],
+		.cwd = r->str[WIRE_A_CWD],
+		.tty = (flags & WIRE_EXEC_PTY) != 0,
+		.die_with_us = !g->init,
+		.uid = request_has(r, WIRE_A_UID) ? &r->num[WIRE_A_UID] : NULL,
+		.gid = request_has(r, WIRE_A_GID) ? &r->num[WIRE_A_GID] : NULL,
+	};
+	int err = sp.tty ? make_terminal(s, r, flags, &e) : make_pipes(s, flags, &e);
+	pid_t pid;
+
+	if (err < 0) {
+		stream_failed(g, s, -err, sp.tty ? "terminal" : "pipe");
+		return;
+	}
+	if (sp.uid && *sp.uid == getuid())
+		sp.uid = NULL;
+	if (sp.gid && *sp.gid == getgid())
+		sp.gid = NULL;
+	memcpy(sp.fd, e.fd, sizeof(sp.fd));
+	pid = spawn(&sp);
+	if (pid < 0) {
+		report_failure(g, s, &sp, -pid);
+		return;
+	}
+	s->exec.pid = pid;
+	started(g, s, (flags & WIRE_EXEC_LAST) != 0);
+}
+
+int on_exec(struct guest *g, const struct wire_frame *f)
+{
+	cleanup_request struct request r = {0};
+	int err = request_parse(&r, f, EXEC_TAGS);
+	uint32_t flags = r.num[WIRE_A_FLAGS];
+	struct stream *s;
+
+	if (err == -EPROTO)
+		return violation(g, "malformed EXEC");
+	s = stream_new(g, f->stream, &proc_ops);
+	if (!s)
+		return 0;
+	if (err < 0)
+		stream_failed(g, s, -err, "attribute of EXEC");
+	else if (r.count[WIRE_A_ARG] == 0)
+		stream_failed(g, s, EINVAL, "no command");
+	else if (flags & ~(uint32_t)EXEC_FLAGS)
+		stream_failed(g, s, EOPNOTSUPP, "flags");
+	else if ((flags & WIRE_EXEC_PTY) && (flags & WIRE_EXEC_NO_OUTPUT))
+		stream_failed(g, s, EINVAL, "a terminal without output");
+	else
+		start(g, s, &r);
+	if (s->closed && (flags & WIRE_EXEC_LAST))
+		g->ending = true; /* it was what we were here for */
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* setup - SETUP gives the place its name, time and randomness; SHUTDOWN ends it. */
+#include "guest/guest.h"
+#include "guest/request.h"
+
+#include "base/io.h"
+#include "base/util.h"
+
+#include <fcntl.h>
+#include <linux/random.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#define SETUP_TAGS \
+	(TAG(WIRE_A_HOSTNAME) | TAG(WIRE_A_TIME_NS) | TAG(WIRE_A_SEED) | \
+	 TAG(WIRE_A_FLAGS) | TAG(WIRE_A_PATH))
+#define SHUTDOWN_DEFAULT_MS 2000
+
+static void seed(const void *bytes, size_t n)
+{
+	struct {
+		int bits, size;
+		uint8_t data[256];
+	} pool = {.bits = (int)n * 8, .size = (int)n};
+	cleanup_fd int fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return; /* the kernel has its own; ours is in addition */
+	memcpy(pool.data, bytes, n);
+	if (ioctl(fd, RNDADDENTROPY, &pool) < 0)
+		(void)!write(fd, bytes, n);
+}
+
+static int set_clock(uint64_t ns)
+{
+	struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	return clock_settime(CLOCK_REALTIME, &t);
+}
+
+int on_setup(struct guest *g, const struct wire_frame *f)
+{
+	cleanup_request struct request r = {0};
+
+	if (g->setup_done || g->any_request)
+		return violation(g, "SETUP comes once, and first");
+	g->setup_done = true;
+	if (request_parse(&r, f, SETUP_TAGS) < 0)
+		return violation(g, "malformed SETUP");
+	if (r.num[WIRE_A_FLAGS] & ~(uint32_t)WIRE_SETUP_SET_CLOCK)
+		return violation(g, "unknown flag of SETUP");
+	/* Refused where the place has set the name already and left us no right to. */
+	if (r.str[WIRE_A_HOSTNAME])
+		(void)!sethostname(r.str[WIRE_A_HOSTNAME],
+				   strlen(r.str[WIRE_A_HOSTNAME]));
+	if ((r.num[WIRE_A_FLAGS] & WIRE_SETUP_SET_CLOCK) &&
+	    (!request_has(&r, WIRE_A_TIME_NS) || set_clock(r.time_ns) < 0))
+		return violation(g, "the clock cannot be set");
+	if (r.count[WIRE_A_SEED])
+		seed(r.str[WIRE_A_SEED], r.count[WIRE_A_SEED]);
+	for (char **p = r.list[WIRE_A_PATH]; *p; p++)
+		if (**p != '/' || mkdir_p(*p, 0755) < 0)
+			return violation(g, "a directory of SETUP cannot be made");
+	return 0;
+}
+
+int on_shutdown(struct guest *g, const struct wire_frame *f)
+{
+	cleanup_request struct request r = {0};
+	uint32_t ms = SHUTDOWN_DEFAULT_MS;
+
+	if (request_parse(&r, f, TAG(WIRE_A_TIMEOUT_MS)) < 0)
+		return violation(g, "malformed SHUTDOWN");
+	if (request_has(&r, WIRE_A_TIMEOUT_MS))
+		ms = r.num[WIRE_A_TIMEOUT_MS];
+	g->shutdown = true;
+	g->killed = false;
+	g->shutdown_ms = now_ms() + ms + 1;
+	proc_kill_all(g, SIGTERM);
+	proc_kill_all(g, SIGCONT); /* what is stopped cannot end */
+	guest_child_ended = 1;     /* there may be nothing to wait for */
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cove-keeper NAME [--degraded] - started by libcove for a named sandbox, never by hand.
+ *
+ * Descriptor 3 gets the result of the start. Everything else was closed by whoever started
+ * us; the environment holds only where the files are.
+ */
+#include "core/keeper.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	struct rlimit nofile;
+
+	if (argc < 2 || fcntl(3, F_GETFD) < 0) {
+		fprintf(stderr, "cove-keeper: this is a part of cove; use 'cove start NAME'\n");
+		return 125;
+	}
+	/* Away from the starter: nobody's child, no terminal, no directory kept busy. */
+	switch (fork()) {
+	case -1:
+		return 125;
+	case 0:
+		break;
+	default:
+		_exit(0);
+	}
+	fcntl(3, F_SETFD, FD_CLOEXEC);
+	umask(077);
+	if (chdir("/") < 0)
+		return 125;
+	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
+		nofile.rlim_cur = nofile.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &nofile);
+	}
+	return keeper_run(argv[1], argc > 2 && strcmp(argv[2], "--degraded") == 0, 3);
+}

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A sandbox that takes all it can get hits its own limits; the host stays usable.
+. "$(dirname "$0")/../lib/harness.sh"
+. "$(dirname "$0")/../lib/escape.sh"
+need USERNS
+
+limited() { cove run -q --rm --no-mounts --mount "$COVE_DIR/escape:ro" "$@"; }
+# Refused, or ended by the kernel for want of memory.
+stopped() {
+	stopped_rc=0
+	"$@" || stopped_rc=$?
+	case $stopped_rc in 0) echo 'no limit'; return 1 ;; 137) ;; *) [ $stopped_rc -lt 125 ] ;; esac
+}
+# The host still starts programs at once, watched while the attack runs.
+host_is_well() {
+	for i in 1 2 3 4 5; do
+		timeout 2 sh -c 'ls /proc/self >/dev/null' || return 1
+		sleep 0.2
+	done
+}
+
+ok 'control: the same number of processes is fine outside' '"$A" forks 600'
+ok 'processes: the default limit holds' 'stopped limited -- "$A" forks 5000'
+ok 'a fork bomb stays in its box, and ends with it' '
+	limited --timeout 4s -- "$A" bomb 3 & p=$!
+	sleep 0.5
+	host_is_well
+	wait $p || :
+	wait_for 5 sh -c "! pgrep -f \"$A bomb\" >/dev/null"'
+ok 'a fork bomb in a named sandbox is ended by kill' '
+	cove create -q bomb --no-mounts --mount "$COVE_DIR/escape:ro"
+	cove start -q bomb
+	cove exec bomb -- "$A" bomb 30 & p=$!
+	sleep 0.7
+	host_is_well
+	timeout 10 cove kill bomb
+	wait $p || :
+	wait_for 5 sh -c "! pgrep -f \"$A bomb\" >/dev/null"
+	cove rm bomb'
+
+if have CGROUP_PIDS; then
+	ok 'processes: a limit that was asked for' '
+		stopped limited --pids 20 -- "$A" forks 30
+		limited --pids 60 -- "$A" forks 30'
+else
+	skip 'processes: a limit that was asked for' 'needs root and the pids controller'
+fi
+if have CGROUP_MEMORY; then
+	ok 'memory: the limit holds' 'stopped limited --memory 64MiB -- "$A" memory 256'
+	ok 'memory: below the limit all is well' 'limited --memory 256MiB -- "$A" memory 64'
+	ok 'memory in files of memory counts too' 'stopped limited --memory 64MiB -- "$A" memfd 256'
+	ok 'memory in /tmp counts too' 'stopped limited --memory 64MiB -- "$A" fill /tmp/x 256'
+	ok 'memory in /dev/shm counts too' 'stopped limited --memory 64MiB -- "$A" fill /dev/shm/x 256'
+	ok 'a named sandbox outlives the end of one greedy command' '
+		cove create -q mem --memory 64MiB --no-mounts --mount "$COVE_DIR/escape:ro"
+		cove start -q mem
+		stopped cove exec mem -- "$A" memory 256
+		cove exec mem -- true'
+else
+	skip 'memory limits' 'needs root and the memory controller'
+fi
+
+ok 'files in memory are bounded' 'stopped limited --timeout 60s -- "$A" fill /dev/shm/x 100000'
+ok 'open files are bounded' 'stopped limited -- "$A" files 3000000'
+ok 'inotify: bounded inside, and the host keeps its own' '
+	limited -- "$A" inotify 100000 3 >"$T/inotify" & p=$!
+	wait_for 5 grep -q instances "$T/inotify"
+	"$A" inotify 1 0
+	rc=0; wait $p || rc=$?
+	[ $rc -ge 1 ] && [ $rc -lt 125 ]'
+
+done_testing

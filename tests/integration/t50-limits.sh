@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Limits: met where the host can, refused where it cannot, told with --degraded.
+. "$(dirname "$0")/../lib/harness.sh"
+need USERNS JQ
+A=$COVE_DIR/escape/attack
+box() { cove run -q --no-mounts --mount "$COVE_DIR/escape:ro" "$@"; }
+stopped() { stopped_rc=0; "$@" || stopped_rc=$?; [ $stopped_rc -eq 137 ] || { [ $stopped_rc -gt 0 ] && [ $stopped_rc -lt 125 ]; }; }
+
+if have CGROUP_MEMORY; then
+	ok 'memory is limited' 'stopped box --memory 48MiB -- "$A" memory 200; box --memory 200MiB -- "$A" memory 48'
+	ok 'the control group says the same' '
+		cove create -q m --no-mounts --memory 64MiB --pids 77 && cove start -q m
+		found=$(find /sys/fs/cgroup \( -name memory.limit_in_bytes -o -name memory.max \) -path "*cove*" -exec cat {} + 2>/dev/null)
+		has "
+$found
+" "
+67108864
+"
+		cove attest m
+		cove rm -f m'
+	ok 'a running sandbox gets new limits' '
+		cove create -q s --no-mounts --mount "$COVE_DIR/escape:ro" --memory 48MiB && cove start -q s
+		stopped cove exec s -- "$A" memory 100
+		cove set s --memory 300MiB
+		cove exec s -- "$A" memory 100
+		cove rm -f s'
+else
+	skip 'memory limits' 'needs root and the memory controller'
+fi
+if have CGROUP_PIDS; then
+	ok 'processes are limited' 'stopped box --pids 16 -- "$A" forks 40; box --pids 64 -- "$A" forks 40'
+else
+	skip 'process limits by control group' 'needs root and the pids controller'
+fi
+if have CGROUP_CPU; then
+	ok 'processor time is limited' '
+		start=$(date +%s%N)
+		box --cpus 0.2 -- sh -c "i=0; while [ \$i -lt 400000 ]; do i=\$((i + 1)); done"
+		slow=$(($(date +%s%N) - start))
+		start=$(date +%s%N)
+		box -- sh -c "i=0; while [ \$i -lt 400000 ]; do i=\$((i + 1)); done"
+		fast=$(($(date +%s%N) - start))
+		echo "with 0.2 cpus $((slow / 1000000)) ms, without $((fast / 1000000)) ms"
+		[ $slow -gt $((fast * 2)) ]'
+else
+	skip 'processor limits' 'needs root and the cpu controller'
+fi
+
+# An ordinary user without a delegated control group cannot have these.
+if have USER && ! cove run -q --no-mounts --memory 64MiB -- true 2>"$T/err"; then
+	ok 'a limit that cannot be set is refused, with the reason' '
+		rc_is 125 cove run -q --no-mounts --memory 64MiB -- true 2>"$T/err"
+		has "$(cat "$T/err")" memory
+		[ $(wc -l <"$T/err") -ge 2 ] # the hint
+		same "" "$(cove ls -q)"'
+	ok '--degraded runs all the same' 'same ok "$(cove run -q --degraded --no-mounts --memory 64MiB -- echo ok)"'
+	ok '--degraded is told by ls, inspect and attest' '
+		cove create -q d --no-mounts --memory 64MiB
+		cove start -q --degraded d
+		has "$(cove ls)" degraded
+		cove ls --json | jq -e ".[0] | .degraded" >/dev/null
+		cove inspect d --json | grep -q degraded
+		rc=0; cove attest d >"$T/attest" || rc=$?
+		[ $rc -ne 0 ]
+		has "$(cat "$T/attest")" memory
+		cove rm -f d'
+else
+	skip 'refusal and --degraded' 'this host can set the limits'
+fi
+ok 'defaults that cannot be set do not get in the way' 'cove run -q --no-mounts -- true'
+ok 'wrong sizes are refused' '
+	for bad in abc -5 5XB "" 99999999999999999999; do
+		rc=0; cove run -q --no-mounts --memory "$bad" -- true 2>"$T/err" || rc=$?
+		[ $rc -eq 125 ] || [ $rc -eq 2 ]
+	done'
+ok 'file size, core and descriptor limits are set inside' '
+	same 0 "$(cove run -q --no-mounts -- sh -c "ulimit -c")"
+	[ "$(cove run -q --no-mounts -- sh -c "ulimit -n")" -ge 1024 ]'
+
+done_testing

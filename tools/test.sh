@@ -1,0 +1,253 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# test.sh - every tier of the tests, in order; `make test` runs it.
+#
+#   T0 static     format, layers, headers, shell, cppcheck, gcc -fanalyzer, man pages
+#   T1 unit       release and ASan+UBSan builds
+#   T5 fuzz       corpus replay under ASan, and a short run of every libFuzzer target
+#   T3 integration and T4 escape: release build as root and as an ordinary user, then ASan
+#
+# TIERS='T0 T1' and ONLY=PATTERN narrow it down. Logs are in build/test-logs. The last line is
+# `N passed, N failed, N skipped`, and the exit status is 1 if anything failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+top=$PWD
+tiers=${TIERS:-T0 T1 T5 T3 T4}
+only=${ONLY:-}
+release=${COVE_BUILD:-build/release}
+asan=${COVE_BUILD_ASAN:-build/asan}
+logs=$top/build/test-logs
+results=$logs/results # one line a test: pass|fail|skip, where, what
+make=${MAKE:-make}
+rm -rf "$logs"
+mkdir -p "$logs"
+: >"$results"
+# Short, because a socket's path has to fit below it; readable, because another user runs from it.
+stage=$(mktemp -d /tmp/cove-t.XXXXXX) || exit 1
+chmod 755 "$stage"
+made_user=
+
+cleanup() {
+	rm -rf "$stage"
+	[ -z "$made_user" ] || userdel "$made_user" >/dev/null 2>&1
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+now() { date +%s.%N; }
+since() { echo "$1 $(now)" | awk '{ printf "%.1f s", $2 - $1 }'; }
+wanted() { case " $tiers " in *" $1 "*) ;; *) return 1 ;; esac; }
+tier() { printf '== %s\n' "$1"; }
+record() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$results"; }
+
+summary() {
+	awk -F '\t' '$1 == "skip" { print "skipped: " $2 ": " $3 }' "$results" | sort | uniq -c |
+		sed -E 's/^ *1 //; s/^ *([0-9]+) (.*)/\2 (\1 times)/'
+	awk -F '\t' '$1 == "fail" { print "FAILED: " $2 ": " $3 }' "$results"
+	awk -F '\t' '{ n[$1]++ } END {
+		printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"]
+		exit n["fail"] != 0 || n["pass"] == 0 }' "$results"
+}
+
+# One test that is one command; its output is shown if it fails.
+check() { # LABEL CMD...
+	label=$1
+	shift
+	case $label in *"$only"*) ;; *) return ;; esac
+	log=$logs/$(echo "$label" | tr ' /' '__').log
+	began=$(now)
+	"$@" >"$log" 2>&1
+	rc=$?
+	if [ $rc -eq 0 ]; then
+		record pass "$label" ok
+		printf '  ok    %-44s %s\n' "$label" "$(since "$began")"
+	elif [ $rc -eq 77 ]; then
+		record skip "$label" "$(tail -n 1 "$log")"
+		printf '  skip  %-44s %s\n' "$label" "$(tail -n 1 "$log")"
+	else
+		record fail "$label" "exit status $rc"
+		printf '  FAIL  %-44s %s\n' "$label" "$(since "$began")"
+		tail -n 60 "$log" | sed 's/^/      /'
+	fi
+}
+
+# A program that prints TAP: every line counts, and so does a plan that is not met.
+tap() { # LABEL CMD...
+	label=$1
+	shift
+	case $label in *"$only"*) ;; *) return ;; esac
+	log=$logs/$(echo "$label" | tr ' /' '__').log
+	began=$(now)
+	"$@" >"$log" 2>"$log.err"
+	rc=$?
+	awk -v label="$label" -v rc=$rc '
+		function out(kind, what) { printf "%s\t%s\t%s\n", kind, label, what; n[kind]++ }
+		/^1\.\.0 # SKIP/ { sub(/^1\.\.0 # SKIP /, ""); out("skip", $0); planned = 1; plan = 0; next }
+		/^1\.\.[0-9]+/ { planned = 1; plan = substr($1, 4); next }
+		/^ok .*# SKIP/ { seen++; line = $0; sub(/^ok [0-9]* ?-? ?/, "", line); sub(/ *# SKIP */, ": ", line)
+			sub(/^: /, "", line); out("skip", line); next }
+		/^ok/ { seen++; sub(/^ok [0-9]* ?-? ?/, ""); out("pass", $0); next }
+		/^not ok/ { seen++; sub(/^not ok [0-9]* ?-? ?/, ""); out("fail", $0); next }
+		END {
+			if (!planned || (plan != seen && !n["skip"]) || (plan > 0 && plan != seen))
+				out("fail", "the plan was met (" (planned ? "planned " plan : "no plan") ", seen " seen + 0 ")")
+			if (rc != 0 && !n["fail"])
+				out("fail", "exit status " rc)
+		}' "$log" >"$log.results"
+	cat "$log.results" >>"$results"
+	if grep -q '^fail' "$log.results"; then
+		printf '  FAIL  %-44s %s\n' "$label" "$(since "$began")"
+		awk '/^not ok/ { show = 1 } /^ok|^1\.\./ { show = 0 } show { print "      " $0 }' "$log"
+		tail -n 20 "$log.err" | sed 's/^/      stderr: /'
+	else
+		printf '  ok    %-44s %3d passed, %d skipped, %s\n' "$label" "$(grep -c ^pass "$log.results")" \
+			"$(grep -c ^skip "$log.results")" "$(since "$began")"
+	fi
+}
+
+# ---- build ---------------------------------------------------------------------------
+tier 'build'
+began=$(now)
+if ! { $make --no-print-directory -s -j2 V=release B="$release" all tests-bin &&
+	$make --no-print-directory -s -j2 V=asan B="$asan" all tests-bin; } >"$logs/build.log" 2>&1; then
+	tail -n 40 "$logs/build.log"
+	record fail build 'the build failed, see build/test-logs/build.log'
+	summary
+	exit 1
+fi
+printf '  ok    release and ASan+UBSan builds %s\n' "$(since "$began")"
+
+# ---- T0 static -------------------------------------------------------------------------
+lacks() { command -v "$1" >/dev/null 2>&1 && return 1; echo "$1 is not installed"; }
+c_files() { find src include tests examples tools bench -name '*.[ch]' | sort; }
+sh_files() { find src tests tools bench examples docs -name '*.sh' | sort; echo .ci/run; }
+static_format() { lacks clang-format && return 77; c_files | xargs clang-format --dry-run -Werror; }
+static_shell() { lacks shellcheck && return 77; sh_files | xargs shellcheck; }
+static_cppcheck() {
+	lacks cppcheck && return 77
+	cppcheck --std=c11 --enable=warning,performance,portability --inline-suppr --suppress=memleak \
+		--error-exitcode=1 --quiet -j2 -D__linux__ -D__x86_64__ -DCOVE_VERSION='""' \
+		--include=tools/cppcheck.h --suppress=internalAstError -Iinclude -Isrc "-I$release/gen" src
+}
+# Leaks are left to LeakSanitizer: gcc 12 takes a pointer stored through a pointer for lost.
+static_analyzer() {
+	find src -name '*.c' | sort | xargs -P 2 -n 4 sh -c '
+		for c; do gcc -std=gnu11 -D_GNU_SOURCE -O0 -fanalyzer -Wno-analyzer-malloc-leak -Werror \
+			-include tools/banned.h -Iinclude -Isrc "-I$0/gen" -DCOVE_VERSION=\"0\" \
+			-DCOVE_LIBEXEC=\"/\" -c "$c" -o /dev/null || exit 1; done' "$release"
+}
+static_man() { lacks mandoc && return 77; mandoc -Tlint -Wwarning man/*.[1-9]; }
+static_words() { # nothing half done
+	! grep -rnE '\b(TODO|FIXME|XXX|HACK)\b' src include tests tools bench examples docs man README.md \
+		--include='*.[ch]' --include='*.sh' --include='*.md' --include='*.[1-9]' | grep -v 'tools/test.sh:'
+}
+if wanted T0; then
+	tier 'T0 static'
+	check 'T0 format' static_format
+	check 'T0 layers' tools/check-layers.sh
+	check 'T0 headers' tools/check-headers.sh "$release/gen"
+	check 'T0 shellcheck' static_shell
+	check 'T0 words' static_words
+	check 'T0 man pages' static_man
+	check 'T0 cppcheck' static_cppcheck
+	check 'T0 analyzer' static_analyzer
+fi
+
+# ---- T1 unit, T5 fuzz --------------------------------------------------------------------
+ASAN_OPTIONS=exitcode=200:detect_leaks=1:abort_on_error=0
+UBSAN_OPTIONS=exitcode=200:print_stacktrace=1
+export ASAN_OPTIONS UBSAN_OPTIONS
+if wanted T1; then
+	tier 'T1 unit'
+	for dir in "$release" "$asan"; do
+		for t in "$dir"/unit/*; do
+			case $t in *.d | *'*') continue ;; esac
+			tap "T1 $(basename "$dir") $(basename "$t")" "$t"
+		done
+		check "T1 $(basename "$dir") embed example" env COVE_HOME="$stage/embed" "$dir/embed"
+	done
+fi
+replay() { find "tests/fuzz/corpus/$1" -type f | sort | xargs "$asan/fuzz/$1"; }
+if wanted T5; then
+	tier 'T5 fuzz'
+	for c in tests/fuzz/*.c; do
+		name=$(basename "$c" .c)
+		check "T5 replay $name" replay "$name"
+	done
+	for c in tests/fuzz/*.c; do
+		name=$(basename "$c" .c)
+		check "T5 libFuzzer $name" tools/fuzz.sh "${FUZZ_SECONDS:-5}" "$name"
+	done
+fi
+
+# ---- T3 integration, T4 escape --------------------------------------------------------------
+# Everything another user needs is copied to where that user can read it.
+stage_build() { # DIR NAME
+	mkdir -p "$stage/$2/escape"
+	cp "$1/cove" "$1/cove-keeper" "$1/cove-guest" "$1/embed" "$1"/libcove.so* "$1/libcove.a" "$stage/$2/" &&
+		cp "$1/escape/attack" "$1/escape/evil-guest" "$1/escape/reaper" "$stage/$2/escape/" &&
+		chmod -R a+rX "$stage/$2"
+}
+stage_source() {
+	mkdir -p "$stage/src"
+	# Only what tests read; the build directory stays where it is.
+	cp -r tests examples docs man include README.md Makefile tools "$stage/src/" 2>/dev/null
+	chmod -R a+rX "$stage/src"
+}
+test_user() { # or $why
+	why='not root: cannot become another user'
+	[ "$(id -u)" = 0 ] || return 1
+	why='setpriv is not installed'
+	command -v setpriv >/dev/null || return 1
+	why='useradd failed'
+	id covetest >/dev/null 2>&1 && return 0
+	useradd -M -U -s /bin/sh covetest 2>/dev/null && made_user=covetest
+}
+scripts() { # KIND BUILD WHO TIER SECONDS
+	for t in tests/"$1"/[te][0-9]*.sh; do
+		[ -e "$t" ] || continue
+		label="$4 $2 $3 $(basename "$t")"
+		san=$logs/san.$2.$3.$(basename "$t" .sh)
+		if [ "$3" = user ]; then
+			tap "$label" setpriv --reuid covetest --regid covetest --clear-groups env -i \
+				PATH="$PATH" USER=covetest HOME=/nonexistent COVE_BIN="$stage/$2/cove" \
+				COVE_SRC="$stage/src" sh "$stage/src/$t"
+		else
+			tap "$label" env COVE_BIN="$stage/$2/cove" COVE_SRC="$top" COVE_BUILD="$release" \
+				ASAN_OPTIONS="$ASAN_OPTIONS:log_path=$san" UBSAN_OPTIONS="$UBSAN_OPTIONS:log_path=$san" \
+				COVE_TEST_TIMEOUT="$5" sh "$t"
+		fi
+		# A sanitizer's report counts even where no exit status shows it (a keeper's).
+		for report in "$san".*; do
+			[ -s "$report" ] || continue
+			record fail "$label" "sanitizer report $(basename "$report")"
+			head -n 30 "$report" | sed 's/^/      /'
+		done
+	done
+}
+kinds=
+! wanted T3 || kinds='integration:T3'
+! wanted T4 || kinds="$kinds escape:T4"
+if [ -n "$kinds" ]; then
+	stage_build "$release" release && stage_build "$asan" asan && stage_source || exit 1
+	me=root
+	[ "$(id -u)" = 0 ] || me=self
+	for kind in $kinds; do
+		began=$(now)
+		tier "${kind#*:} ${kind%:*}, release build, as $(id -un)"
+		scripts "${kind%:*}" release $me "${kind#*:}" 300
+		if test_user; then
+			tier "${kind#*:} ${kind%:*}, release build, as an ordinary user"
+			scripts "${kind%:*}" release user "${kind#*:}" 300
+		else
+			record skip "${kind#*:} as an ordinary user" "$why"
+		fi
+		tier "${kind#*:} ${kind%:*}, ASan+UBSan build"
+		scripts "${kind%:*}" asan $me "${kind#*:}" 600
+		printf '   (%s: %s)\n' "${kind#*:}" "$(since "$began")"
+	done
+fi
+
+echo
+summary
