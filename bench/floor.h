@@ -15,8 +15,9 @@
 
 #include <stddef.h>
 
-#define OUTSIDE_ID 0x70000001u /* what the sandbox's user is outside, when this is root \
-				*/
+#define OUTSIDE_ID \
+	0x70000001u /* what the sandbox's user is outside, when this is root \
+		     */
 #define INSIDE_ID 1000
 
 struct floor {

@@ -37,7 +37,8 @@ class QuietNamespace:
         if os.getuid() != 0 or not hybrid_host():
             return
         self.proc = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", f"umount {HYBRID} && echo ok && exec sleep infinity"],
+            ["unshare", "--mount", "sh", "-c",
+             f"umount {HYBRID} && echo ok && exec sleep infinity"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if self.proc.stdout.readline().strip() == "ok":
             self.path = f"/proc/{self.proc.pid}/ns/mnt"
@@ -161,7 +162,8 @@ def simple_peers():
          ["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs",
           "/tmp", "/bin/true"], "--version"),
         ("unshare, 7 namespaces", "unshare", "util-linux",
-         ["-U", "-r", "-m", "-p", "-n", "-i", "-f", "-u", "--mount-proc", "/bin/true"], "--version"),
+         ["-U", "-r", "-m", "-p", "-n", "-i", "-f", "-u", "--mount-proc", "/bin/true"],
+         "--version"),
         ("firejail --noprofile", "firejail", "firejail",
          ["--quiet", "--noprofile", "/bin/true"], "--version"),
     )

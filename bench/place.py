@@ -95,6 +95,8 @@ class Places:
         for d in (self.base, self.runtime):
             os.chmod(d, 0o755)
         self.temp_user = None
+        self.podman_lock = "/dev/shm/libpod_lock"
+        self.keep_lock = os.path.exists(self.podman_lock)
         me = pwd.getpwuid(os.getuid()).pw_name
         self.main = Who(me, os.getuid(), os.getgid(), os.path.join(self.base, "main"),
                         os.path.join(self.runtime, "main"), programs, cove)
@@ -125,6 +127,8 @@ class Places:
                 pass
         shutil.rmtree(self.base, ignore_errors=True)
         shutil.rmtree(self.runtime, ignore_errors=True)
+        if not self.keep_lock and os.path.exists(self.podman_lock):
+            os.unlink(self.podman_lock)
         if self.temp_user:
             end_processes(self.user.uid)
             subprocess.run(["userdel", self.temp_user], capture_output=True)

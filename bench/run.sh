@@ -40,11 +40,12 @@ flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Iinclude -Isrc -Ibenc
 		static="musl-gcc -static -isystem $B/musl-include"
 	fi
 	$static $flags bench/floor.c bench/floor_child.c src/os/landlock.c -o "$OUT/floor"
-	$static $flags bench/floor_init.c -o "$OUT/floor_init"
-	$static $flags bench/syscalls.c -o "$OUT/syscalls"
+	for p in floor_init syscalls filtered; do
+		$static $flags bench/$p.c -o "$OUT/$p"
+	done
 	$static $flags bench/landlocked.c src/os/landlock.c -o "$OUT/landlocked"
 	for p in exec_lib big_caller; do
-		$CC $flags bench/$p.c "$B/libcove.a" -lyaml -ljansson -o "$OUT/$p"
+		$CC $flags bench/$p.c "$B/libcove.a" -lyaml -ljansson -lsodium -o "$OUT/$p"
 	done
 }
-exec "$python" bench/bench.py --programs "$OUT" "$@"
+exec "$python" -B bench/bench.py --programs "$OUT" "$@"

@@ -41,7 +41,8 @@ def run_exec(places, opts):
     up(who, "bench-exec")
     try:
         cases = [["bare", str(runs), "1000", "-", "/bin/true"],
-                 ["cove exec", str(runs), "1000", "-", who.cove, "exec", "bench-exec", "--", "/bin/true"]]
+                 ["cove exec", str(runs), "1000", "-", who.cove, "exec", "bench-exec", "--",
+                  "/bin/true"]]
         text = "\n".join("\t".join(c) for c in cases) + "\n"
         cli = report.parse_samples(must(who.run(
             [who.program("timeit"), str(runs)], timeout=600, stdin=None, input=text),
@@ -65,7 +66,8 @@ def run_exec(places, opts):
     return result("exec into a running sandbox",
                   ["what", "runs", "min ms", "p50 ms", "p90 ms", "p50 over bare"], rows,
                   [report.bar("cove exec over a bare start, median", over_cli, 1.0, " ms"),
-                   report.bar("cove_exec of libcove over a bare start, median", over_lib, 1.0, " ms")],
+                   report.bar("cove_exec of libcove over a bare start, median", over_lib, 1.0,
+                              " ms")],
                   {f"{a} {b}": v for (a, b), v in s.items()}, [f"Failures: {failures}."])
 
 
@@ -78,7 +80,8 @@ def run_caller(places, opts):
         "big_caller").stdout)
     s = {k: report.summary(v["ns"]) for k, v in out.items()}
     ratio = s["big"]["p50_ms"] / s["small"]["p50_ms"]
-    return result("cove_start from a large process", ["caller", "runs", "min ms", "p50 ms", "p90 ms", ""],
+    return result("cove_start from a large process",
+                  ["caller", "runs", "min ms", "p50 ms", "p90 ms", ""],
                   [stat_row("small", s["small"]), stat_row("1 GiB touched", s["big"])],
                   [report.bar("cove_start from 1 GiB / from a small process", ratio, 1.1)], s, [])
 
@@ -140,7 +143,8 @@ def run_memory(places, opts):
             for p, n in alive.items():
                 by_name[n] = by_name.get(n, 0) + sizes[p]
             per = sum(sizes.values()) / count
-            data[str(count)] = {"pss_kib_per_sandbox": per, "processes": len(alive), "by_name": by_name}
+            data[str(count)] = {"pss_kib_per_sandbox": per, "processes": len(alive),
+                                "by_name": by_name}
             rows.append([count, f"{len(alive) / count:g}", f"{per:.0f}",
                          ", ".join(f"{n} {v / count:.0f}" for n, v in sorted(by_name.items()))])
     finally:
@@ -149,7 +153,8 @@ def run_memory(places, opts):
     worst = max(d["pss_kib_per_sandbox"] for d in data.values()) / 1024
     return result("Memory of an idle named sandbox",
                   ["sandboxes", "processes each", "PSS each, KiB", "of it, KiB"], rows,
-                  [report.bar("PSS of keeper and guest, idle (the worse of 1 and 10)", worst, 2.0, " MiB")],
+                  [report.bar("PSS of keeper and guest, idle (the worse of 1 and 10)", worst,
+                              2.0, " MiB")],
                   data, [])
 
 
@@ -196,7 +201,8 @@ def run_many(places, opts):
 
     def use(name):
         r = who.run([who.cove, "exec", name, "--", "/bin/echo", name])
-        return None if r.returncode == 0 and r.stdout == name + "\n" else r.stderr.strip() or "wrong output"
+        good = r.returncode == 0 and r.stdout == name + "\n"
+        return None if good else r.stderr.strip() or "wrong output"
 
     def remove(name):
         r = down(who, name)
@@ -211,8 +217,8 @@ def run_many(places, opts):
             zip(("processes", "mounts", "cgroups", "files"), before, after)}
     n_left = sum(len(v) for v in left.values())
     rows = [[k, f"{v:.2f}", f"{1000 * v / count:.1f}"] for k, v in times.items()]
-    notes = [f"{count} alive at once, two commands at a time; {len(failures)} failures; left over: " +
-             ", ".join(f"{len(v)} {k}" for k, v in left.items()) + "."]
+    notes = [f"{count} alive at once, two commands at a time; {len(failures)} failures; left "
+             "over: " + ", ".join(f"{len(v)} {k}" for k, v in left.items()) + "."]
     notes += [f"First failure: {failures[0]}"] if failures else []
     return result(f"{count} sandboxes started, used and removed", ["step", "s", "ms each"], rows,
                   [report.bar(f"failures with {count} sandboxes", len(failures), 0),

@@ -122,8 +122,8 @@ def run(places, opts):
             result["bars"] += bars_of(stats, label)
             result["data"][label] = {k: dict(s, failures=samples[k]["failures"])
                                      for k, s in stats.items()}
-            versions = dict((p.argv[0].split("/")[-1], p.version) for p, _, _ in chosen if p.version)
-            result["data"]["versions"] = versions
+            result["data"]["versions"] = {os.path.basename(p.argv[0]): p.version
+                                          for p, _, _ in chosen if p.version}
         result["notes"].append("Versions: " + ", ".join(
             f"{k}: {v}" for k, v in result["data"]["versions"].items()) + ".")
         if quiet.path:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embed.c - a sandbox from C: run a command on the current directory, collect its output. */
+/* embed.c - a sandbox from C: run a command on the current directory, collect its output.
+ */
 #include <cove.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static int failed(const char *what, const struct cove_error *err)
 
 int main(int argc, char **argv)
 {
-	const char *fallback[] = {"sh", "-c", "echo hello from $(hostname), uid $(id -u)", NULL};
+	const char *fallback[] = {"sh", "-c", "echo hello from $(hostname), uid $(id -u)",
+				  NULL};
 	struct cove_error err;
 	struct cove_spec *spec = NULL;
 	struct cove *box = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cove.h - the public interface of libcove: sandboxes for AI agents and the code they write.
+ * cove.h - the public interface of libcove: sandboxes for AI agents and the code they
+ *write.
  *
  * This is the only installed header, and its comments are the reference manual.
  *
@@ -9,8 +10,8 @@
  *	struct cove_spec *spec;  cove_spec_new(&spec, &err);
  *	cove_spec_set(spec, "mounts", ".:overlay", &err);
  *	struct cove *box;        cove_start(&box, NULL, spec, NULL, &err);
- *	struct cove_proc *p;     cove_exec(box, &(struct cove_exec_options){...}, &p, &err);
- *	cove_wait(p, -1, &status, &err);  cove_proc_free(p);  cove_free(box);
+ *	struct cove_proc *p;     cove_exec(box, &(struct cove_exec_options){...}, &p,
+ *&err); cove_wait(p, -1, &status, &err);  cove_proc_free(p);  cove_free(box);
  *
  * Rules that hold for every call
  *  1. 0 or more is success, a negative COVE_E* is failure; then err (if not NULL) holds
@@ -48,18 +49,18 @@ extern "C" {
 
 enum cove_code {
 	COVE_OK = 0,
-	COVE_EINVAL = -1,       /* an argument, a flag or a spec is wrong; nothing changed */
-	COVE_ENOMEM = -2,       /* out of memory */
-	COVE_EIO = -3,          /* a system call failed; sys says how */
+	COVE_EINVAL = -1, /* an argument, a flag or a spec is wrong; nothing changed */
+	COVE_ENOMEM = -2, /* out of memory */
+	COVE_EIO = -3,    /* a system call failed; sys says how */
 	COVE_EUNSUPPORTED = -4, /* this host or build cannot do it */
 	COVE_EDENIED = -5,      /* permission or policy says no */
 	COVE_EEXIST = -6,       /* a sandbox of that name exists */
 	COVE_ENOENT = -7,       /* no sandbox of that name */
-	COVE_ESTATE = -8,       /* not in this state (not running, already running, ...) */
-	COVE_EPROTO = -9,       /* the other side broke the protocol */
-	COVE_ETIMEDOUT = -10,   /* time ran out */
-	COVE_EDAMAGED = -11,    /* a state or spec file of the sandbox is damaged */
-	COVE_EGONE = -12        /* the sandbox or its keeper went away */
+	COVE_ESTATE = -8,     /* not in this state (not running, already running, ...) */
+	COVE_EPROTO = -9,     /* the other side broke the protocol */
+	COVE_ETIMEDOUT = -10, /* time ran out */
+	COVE_EDAMAGED = -11,  /* a state or spec file of the sandbox is damaged */
+	COVE_EGONE = -12      /* the sandbox or its keeper went away */
 };
 
 struct cove_error {
@@ -96,7 +97,8 @@ COVE_API void cove_spec_free(struct cove_spec *s);
  * problem of the text, one a line. */
 COVE_API int cove_spec_parse(struct cove_spec *s, const char *text, size_t len,
 			     const char *name, struct cove_error *err);
-COVE_API int cove_spec_load(struct cove_spec *s, const char *path, struct cove_error *err);
+COVE_API int cove_spec_load(struct cove_spec *s, const char *path,
+			    struct cove_error *err);
 COVE_API const char *cove_spec_problems(const struct cove_spec *s); /* "" if none */
 
 /* Sets one key by its dotted name: ("resources.memoryMiB", "2GiB"), ("network.mode",
@@ -106,7 +108,8 @@ COVE_API int cove_spec_set(struct cove_spec *s, const char *key, const char *val
 			   struct cove_error *err);
 
 /* The whole spec as JSON, defaults filled in. */
-COVE_API int cove_spec_json(const struct cove_spec *s, char **ret, struct cove_error *err);
+COVE_API int cove_spec_json(const struct cove_spec *s, char **ret,
+			    struct cove_error *err);
 
 /* Configuration: ~/.config/cove/config.yaml, then DIR/cove.yaml if its exact content was
  * trusted with cove_config_trust(). Fills the spec with `defaults` and, when profile is
@@ -115,7 +118,8 @@ COVE_API int cove_spec_json(const struct cove_spec *s, char **ret, struct cove_e
 COVE_API int cove_config_apply(struct cove_spec *s, const char *dir, const char *profile,
 			       char **ret_notice, struct cove_error *err);
 COVE_API int cove_config_trust(const char *path, int trust, struct cove_error *err);
-/* Checks a config or spec file; *ret_problems lists all problems, "" if there are none. */
+/* Checks a config or spec file; *ret_problems lists all problems, "" if there are none.
+ */
 COVE_API int cove_config_check(const char *path, char **ret_problems,
 			       struct cove_error *err);
 
@@ -125,8 +129,9 @@ struct cove;      /* one sandbox: run by this process, or a connection to its ke
 struct cove_proc; /* one process in it */
 
 enum cove_start_flags {
-	COVE_START_DEGRADED = 1 << 0, /* a limit that cannot be set is reported, not refused */
-	COVE_START_ONESHOT = 1 << 1   /* the sandbox ends when its first process does */
+	COVE_START_DEGRADED =
+		1 << 0, /* a limit that cannot be set is reported, not refused */
+	COVE_START_ONESHOT = 1 << 1 /* the sandbox ends when its first process does */
 };
 
 struct cove_start_options {
@@ -156,31 +161,40 @@ COVE_API int cove_create(const char *name, const struct cove_spec *spec,
 COVE_API int cove_connect(struct cove **ret, const char *name, struct cove_error *err);
 COVE_API void cove_free(struct cove *s); /* NULL is a no-op */
 
-/* The sandbox's name; for a one-shot, the name under which left-over changes will be kept. */
+/* The sandbox's name; for a one-shot, the name under which left-over changes will be
+ * kept. */
 COVE_API const char *cove_name(const struct cove *s);
 
 /* Ends a one-shot (name NULL) sandbox in good order and tells how many changed paths are
  * kept on disk (0: nothing is left behind). cove_free() is still needed. */
 COVE_API int cove_finish(struct cove *s, uint64_t *ret_changes, struct cove_error *err);
 
+/* The same for a program whose very next step is _exit(): if nothing changed, the end of
+ * the guest and the clean-up are left to a short-lived process that shares this one's
+ * memory (so after a return of 1 only _exit() may follow). 0: done in full, as
+ * cove_finish() does. */
+COVE_API int cove_leave(struct cove *s, uint64_t *ret_changes, struct cove_error *err);
+
 /* Orderly stop: SIGTERM inside, then after grace_ms SIGKILL. Returns when it is gone. */
 COVE_API int cove_stop(const char *name, int grace_ms, struct cove_error *err);
 COVE_API int cove_kill(const char *name, struct cove_error *err);
 
 enum cove_remove_flags {
-	COVE_REMOVE_FORCE = 1 << 0 /* stop it first; remove even if its files are damaged */
+	COVE_REMOVE_FORCE =
+		1 << 0 /* stop it first; remove even if its files are damaged */
 };
 COVE_API int cove_remove(const char *name, uint32_t flags, struct cove_error *err);
 /* Back to what it was when created: upper layers, home and logs are emptied. */
 COVE_API int cove_reset(const char *name, struct cove_error *err);
 
 enum cove_update_flags {
-	COVE_UPDATE_FULL = 1 << 0 /* spec replaces all keys (edit), not only the set ones */
+	COVE_UPDATE_FULL =
+		1 << 0 /* spec replaces all keys (edit), not only the set ones */
 };
 /* Changes the spec of an existing sandbox. Running: limits change live; for anything else
  * fails with COVE_ESTATE ("needs a restart") and changes nothing. */
-COVE_API int cove_update(const char *name, const struct cove_spec *changes, uint32_t flags,
-			 struct cove_error *err);
+COVE_API int cove_update(const char *name, const struct cove_spec *changes,
+			 uint32_t flags, struct cove_error *err);
 
 /* [{"name":..,"state":"running|stopped|damaged",...}], one element a sandbox, by name. */
 COVE_API int cove_list_json(char **ret, struct cove_error *err);
@@ -190,7 +204,8 @@ COVE_API int cove_stats_json(const char *name, char **ret, struct cove_error *er
 COVE_API int cove_ps_json(const char *name, char **ret, struct cove_error *err);
 
 /* What is enforced on the running sandbox, read from the kernel and by trying, item by
- * item. COVE_EDENIED if anything falls short of the spec (then *ret is set all the same). */
+ * item. COVE_EDENIED if anything falls short of the spec (then *ret is set all the same).
+ */
 COVE_API int cove_attest_json(const char *name, char **ret, struct cove_error *err);
 /* The same for a handle (one-shot sandboxes have no registered name). */
 COVE_API int cove_attest_handle_json(struct cove *s, char **ret, struct cove_error *err);
@@ -203,23 +218,26 @@ COVE_API int cove_logs_open(const char *name, int *ret_fd, struct cove_error *er
 enum cove_exec_flags {
 	COVE_EXEC_PTY = 1 << 0,   /* a terminal inside; output all arrives as stdout */
 	COVE_EXEC_STDIO = 1 << 1, /* copy from and to the three descriptors below */
-	COVE_EXEC_MAIN = 1 << 2,  /* the main session: outlives this connection, cove_attach() */
-	COVE_EXEC_STDIN = 1 << 3  /* without STDIO: keep stdin open for cove_proc_write() */
+	COVE_EXEC_MAIN =
+		1 << 2, /* the main session: outlives this connection, cove_attach() */
+	COVE_EXEC_STDIN =
+		1 << 3 /* without STDIO: keep stdin open for cove_proc_write() */
 };
 
 struct cove_exec_options {
 	uint32_t size;
-	uint32_t flags;           /* enum cove_exec_flags */
-	const char *const *argv;  /* NULL-terminated; argv[0] is looked up in PATH inside */
-	const char *const *env;   /* "K=V", NULL-terminated, over the spec's environment */
-	const char *cwd;          /* NULL: the spec's workDir */
-	const char *term;         /* value of TERM; its terminfo is supplied if missing */
-	int32_t in, out, err;     /* with COVE_EXEC_STDIO; borrowed until the proc is freed;
-				     -1: /dev/null */
-	uint16_t rows, cols;      /* with COVE_EXEC_PTY */
-	int64_t timeout_ms;       /* 0: the spec's; then SIGTERM, 2 s later SIGKILL */
-	/* Without COVE_EXEC_STDIO: output arrives here, from cove_dispatch() or cove_wait().
-	 * fd is 1 or 2. NULL: it is dropped. */
+	uint32_t flags; /* enum cove_exec_flags */
+	const char *const
+		*argv;          /* NULL-terminated; argv[0] is looked up in PATH inside */
+	const char *const *env; /* "K=V", NULL-terminated, over the spec's environment */
+	const char *cwd;        /* NULL: the spec's workDir */
+	const char *term;       /* value of TERM; its terminfo is supplied if missing */
+	int32_t in, out, err;   /* with COVE_EXEC_STDIO; borrowed until the proc is freed;
+				   -1: /dev/null */
+	uint16_t rows, cols;    /* with COVE_EXEC_PTY */
+	int64_t timeout_ms;     /* 0: the spec's; then SIGTERM, 2 s later SIGKILL */
+	/* Without COVE_EXEC_STDIO: output arrives here, from cove_dispatch() or
+	 * cove_wait(). fd is 1 or 2. NULL: it is dropped. */
 	void (*output)(void *arg, int fd, const void *data, size_t n);
 	void *arg;
 };
@@ -247,14 +265,17 @@ COVE_API int cove_attach(struct cove *s, const struct cove_exec_options *o,
 COVE_API int cove_wait(struct cove_proc *p, int timeout_ms, struct cove_status *ret,
 		       struct cove_error *err);
 /* 1 and *ret if it has ended, 0 if not yet; never blocks, never dispatches. */
-COVE_API int cove_poll(struct cove_proc *p, struct cove_status *ret, struct cove_error *err);
+COVE_API int cove_poll(struct cove_proc *p, struct cove_status *ret,
+		       struct cove_error *err);
 
-COVE_API int64_t cove_proc_id(const struct cove_proc *p); /* pid inside; 0 not known yet */
+COVE_API int64_t
+cove_proc_id(const struct cove_proc *p); /* pid inside; 0 not known yet */
 /* To its process group. */
 COVE_API int cove_proc_signal(struct cove_proc *p, int signo, struct cove_error *err);
 COVE_API int cove_proc_resize(struct cove_proc *p, uint16_t rows, uint16_t cols,
 			      struct cove_error *err);
-/* Takes up to n bytes for stdin; returns how many (0: try again after cove_dispatch()). */
+/* Takes up to n bytes for stdin; returns how many (0: try again after cove_dispatch()).
+ */
 COVE_API int64_t cove_proc_write(struct cove_proc *p, const void *data, size_t n,
 				 struct cove_error *err);
 COVE_API int cove_proc_close_stdin(struct cove_proc *p, struct cove_error *err);
@@ -284,7 +305,8 @@ COVE_API int cove_copy(struct cove *s, const char *src, const char *dst, uint32_
 
 /* ---- logging ---------------------------------------------------------------------- */
 
-/* One callback for the whole process; level 0 error .. 3 debug. NULL (default): silent. */
+/* One callback for the whole process; level 0 error .. 3 debug. NULL (default): silent.
+ */
 COVE_API void cove_set_log(void (*fn)(void *arg, int level, const char *line), void *arg);
 
 #ifdef __cplusplus

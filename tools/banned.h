@@ -8,6 +8,7 @@
 #include <string.h>
 
 #undef alloca /* stdlib.h makes it a macro */
-#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atoll gets alloca system popen tmpnam mktemp
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atoll gets alloca \
+	system popen tmpnam mktemp
 
 #endif

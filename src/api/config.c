@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 /* 1: loaded, 0: there is none, negative: broken. */
-static int load(const char *path, bool project, struct config **ret, struct cove_error *err)
+static int load(const char *path, bool project, struct config **ret,
+		struct cove_error *err)
 {
 	cleanup_buf struct buf text = BUF_INIT(SPEC_TEXT_MAX);
 	cleanup_buf struct buf problems = BUF_INIT(1 << 16);
@@ -23,8 +24,8 @@ static int load(const char *path, bool project, struct config **ret, struct cove
 		return fail(err, COVE_EIO, -r, "%s", path);
 	if (project && !trust_has(path, text.data ? text.data : "", text.len))
 		return 2;
-	r = config_parse(ret, text.data ? text.data : "", text.len, path, project, &problems,
-			 err);
+	r = config_parse(ret, text.data ? text.data : "", text.len, path, project,
+			 &problems, err);
 	return r < 0 ? r : 1;
 }
 
@@ -50,8 +51,9 @@ static int load_project(const char *dir, struct config **ret, char **notice,
 		return 0;
 	r = load(full, true, ret, err);
 	if (r == 2 && notice &&
-	    asprintf(notice, "%s is not trusted and was left out; read it, then 'cove config "
-			     "trust %s'",
+	    asprintf(notice,
+		     "%s is not trusted and was left out; read it, then 'cove config "
+		     "trust %s'",
 		     full, full) < 0)
 		*notice = NULL;
 	return r == 2 ? 0 : r;
@@ -107,8 +109,8 @@ int cove_config_trust(const char *path, int trust, struct cove_error *err)
 		cleanup_buf struct buf problems = BUF_INIT(1 << 16);
 		struct config *c = NULL;
 
-		if (config_parse(&c, text.data ? text.data : "", text.len, full, true, &problems,
-				 err) < 0)
+		if (config_parse(&c, text.data ? text.data : "", text.len, full, true,
+				 &problems, err) < 0)
 			return err->code;
 		config_free(c);
 	}

@@ -14,15 +14,18 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-int connect_keeper(struct store *st, const char *name, int *ret_fd, struct cove_error *err)
+int connect_keeper(struct store *st, const char *name, int *ret_fd,
+		   struct cove_error *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return fail(err, COVE_EIO, errno, "socket");
-	/* By descriptor: a socket's path may only have 107 bytes, a home directory more. */
-	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s/s", st->run_fd, name);
+	/* By descriptor: a socket's path may only have 107 bytes, a home directory more.
+	 */
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s/s", st->run_fd,
+		 name);
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
 		if (errno != ENOENT && errno != ECONNREFUSED)
 			return fail(err, COVE_EIO, errno, "keeper of %s", name);
@@ -36,9 +39,9 @@ int connect_keeper(struct store *st, const char *name, int *ret_fd, struct cove_
 /* Only what tells the keeper where its files are; nothing else of the caller's. */
 static size_t keeper_env(char **env, size_t max)
 {
-	static const char *const names[] = {"HOME", "COVE_HOME", "XDG_DATA_HOME",
-					    "XDG_RUNTIME_DIR", "COVE_GUEST",
-					    "ASAN_OPTIONS", "UBSAN_OPTIONS"};
+	static const char *const names[] = {
+		"HOME",       "COVE_HOME",    "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+		"COVE_GUEST", "ASAN_OPTIONS", "UBSAN_OPTIONS"};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && n + 1 < max; i++) {
@@ -52,7 +55,12 @@ static size_t keeper_env(char **env, size_t max)
 	return n;
 }
 
-/* The keeper forks itself away; what we started ends at once and is ours to reap. */
+/*
+ * The keeper forks itself away; what we started ends at once and is ours to reap. It gets
+ * descriptors 0 to 3. Ours are all close-on-exec; what a host program left inheritable it
+ * closes itself, first thing: there is no spawn action for that which both C libraries
+ * have.
+ */
 static int spawn(const char *file, const char *name, bool degraded, int report,
 		 struct cove_error *err)
 {
@@ -74,7 +82,6 @@ static int spawn(const char *file, const char *name, bool degraded, int report,
 	posix_spawn_file_actions_adddup2(&fa, 0, 1);
 	posix_spawn_file_actions_adddup2(&fa, 0, 2);
 	posix_spawn_file_actions_adddup2(&fa, report, 3);
-	posix_spawn_file_actions_addclosefrom_np(&fa, 4);
 	posix_spawnattr_init(&at);
 	posix_spawnattr_setsigmask(&at, &none);
 	posix_spawnattr_setsigdefault(&at, &all);
@@ -102,8 +109,10 @@ static int read_report(int fd, const char *name, struct cove_error *err)
 
 	if (r == 0 && b.len == 2 && memcmp(b.data, "ok", 2) == 0)
 		return 0;
-	if (r < 0 || !b.data || sscanf(b.data, "%d %d\n%n", &code, &sys, &at) != 2 || code >= 0)
-		return fail(err, COVE_EGONE, 0, "the keeper of %s ended without a word", name);
+	if (r < 0 || !b.data || sscanf(b.data, "%d %d\n%n", &code, &sys, &at) != 2 ||
+	    code >= 0)
+		return fail(err, COVE_EGONE, 0, "the keeper of %s ended without a word",
+			    name);
 	msg = b.data + at;
 	nl = strchr(msg, '\n');
 	tip = nl ? nl + 1 : NULL;
@@ -116,7 +125,8 @@ static int read_report(int fd, const char *name, struct cove_error *err)
 	return tip && *tip ? hint(err, "%s", tip) : code;
 }
 
-int spawn_keeper(struct store *st, const char *name, bool degraded, struct cove_error *err)
+int spawn_keeper(struct store *st, const char *name, bool degraded,
+		 struct cove_error *err)
 {
 	const char *file = keeper_file(err);
 	int p[2];

@@ -2,9 +2,10 @@
 /*
  * copy - files between host and sandbox.
  *
- * Out of the sandbox every name and type is the guest's word: names are single components,
- * opened below the destination's descriptor without following links, so nothing can land
- * outside it. Only files, directories and symlinks are made, never with setuid or setgid.
+ * Out of the sandbox every name and type is the guest's word: names are single
+ * components, opened below the destination's descriptor without following links, so
+ * nothing can land outside it. Only files, directories and symlinks are made, never with
+ * setuid or setgid.
  */
 #include "api/handle.h"
 
@@ -32,7 +33,8 @@ static void told(const struct copy *c, const char *path, uint64_t bytes)
 		c->progress(c->arg, path, bytes);
 }
 
-static int join(char *out, size_t size, const char *dir, const char *name, struct cove_error *err)
+static int join(char *out, size_t size, const char *dir, const char *name,
+		struct cove_error *err)
 {
 	const char *sep = dir[0] && dir[strlen(dir) - 1] == '/' ? "" : "/";
 
@@ -41,7 +43,8 @@ static int join(char *out, size_t size, const char *dir, const char *name, struc
 	return 0;
 }
 
-/* ---- out of the sandbox -------------------------------------------------------------------- */
+/* ---- out of the sandbox
+ * -------------------------------------------------------------------- */
 
 struct names {
 	struct spec_strings list;
@@ -67,7 +70,8 @@ static void free_names(struct names *n)
 	free(n->list.v);
 }
 
-static int out_any(const struct copy *c, const char *src, int dir, const char *name, int depth);
+static int out_any(const struct copy *c, const char *src, int dir, const char *name,
+		   int depth);
 
 static int out_file(const struct copy *c, const char *src, int dir, const char *name,
 		    const struct file_info *info)
@@ -77,13 +81,13 @@ static int out_file(const struct copy *c, const char *src, int dir, const char *
 
 	/* A new file beside it, renamed when whole: a cut-off copy leaves the old one. */
 	snprintf(tmp, sizeof(tmp), ".cove-%d-%.200s", (int)getpid(), name);
-	cleanup_fd int fd =
-		openat(dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	cleanup_fd int fd = openat(
+		dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fail(c->err, COVE_EIO, errno, "%s", name);
 	r = file_get(c->s, src, fd, c->err);
-	if (r == 0 && (fchmod(fd, info->mode & 0777) < 0 ||
-		       renameat(dir, tmp, dir, name) < 0))
+	if (r == 0 &&
+	    (fchmod(fd, info->mode & 0777) < 0 || renameat(dir, tmp, dir, name) < 0))
 		r = fail(c->err, COVE_EIO, errno, "%s", name);
 	if (r < 0)
 		unlinkat(dir, tmp, 0);
@@ -123,7 +127,8 @@ static int out_dir(const struct copy *c, const char *src, int dir, const char *n
 	return r;
 }
 
-static int out_any(const struct copy *c, const char *src, int dir, const char *name, int depth)
+static int out_any(const struct copy *c, const char *src, int dir, const char *name,
+		   int depth)
 {
 	struct file_info info;
 
@@ -139,7 +144,8 @@ static int out_any(const struct copy *c, const char *src, int dir, const char *n
 			       ? fail(c->err, COVE_EIO, errno, "%s", name)
 			       : 0;
 	}
-	return fail(c->err, COVE_EDENIED, 0, "%s is not a file, directory or symlink", src);
+	return fail(c->err, COVE_EDENIED, 0, "%s is not a file, directory or symlink",
+		    src);
 }
 
 static const char *last_part(const char *path, char *out, size_t size)
@@ -184,9 +190,11 @@ static int copy_out(const struct copy *c, const char *src, const char *dst)
 	return out_any(c, src, dir, name, 0);
 }
 
-/* ---- into the sandbox ------------------------------------------------------------------------ */
+/* ---- into the sandbox
+ * ------------------------------------------------------------------------ */
 
-static int in_any(const struct copy *c, int dir, const char *name, const char *dst, int depth);
+static int in_any(const struct copy *c, int dir, const char *name, const char *dst,
+		  int depth);
 
 static int in_dir(const struct copy *c, int fd, const char *dst, mode_t mode, int depth)
 {
@@ -231,7 +239,8 @@ static int in_link(const struct copy *c, int dir, const char *name, const char *
 	return file_symlink(c->s, dst, target, c->err);
 }
 
-static int in_any(const struct copy *c, int dir, const char *name, const char *dst, int depth)
+static int in_any(const struct copy *c, int dir, const char *name, const char *dst,
+		  int depth)
 {
 	struct stat st;
 	int r;
@@ -241,9 +250,10 @@ static int in_any(const struct copy *c, int dir, const char *name, const char *d
 	if (S_ISLNK(st.st_mode))
 		return in_link(c, dir, name, dst);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return fail(c->err, COVE_EDENIED, 0, "%s is not a file, directory or symlink",
-			    name);
-	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | (depth ? O_NOFOLLOW : 0));
+		return fail(c->err, COVE_EDENIED, 0,
+			    "%s is not a file, directory or symlink", name);
+	int fd = openat(dir, name,
+			O_RDONLY | O_NONBLOCK | O_CLOEXEC | (depth ? O_NOFOLLOW : 0));
 	if (fd < 0)
 		return fail(c->err, COVE_EIO, errno, "%s", name);
 	if (S_ISDIR(st.st_mode))
@@ -263,11 +273,13 @@ static int copy_in(const struct copy *c, const char *src, const char *dst)
 	size_t n = strlen(dst);
 
 	if (dst[0] != '/')
-		return fail(c->err, COVE_EINVAL, 0, "%s: the path inside must be absolute", dst);
+		return fail(c->err, COVE_EINVAL, 0,
+			    "%s: the path inside must be absolute", dst);
 	snprintf(path, sizeof(path), "%s", dst);
 	if ((n > 0 && dst[n - 1] == '/') ||
 	    (file_stat(c->s, dst, &info, &ignored) == 0 && S_ISDIR(info.mode)))
-		if (join(path, sizeof(path), dst, last_part(src, name, sizeof(name)), c->err) < 0)
+		if (join(path, sizeof(path), dst, last_part(src, name, sizeof(name)),
+			 c->err) < 0)
 			return c->err->code;
 	return in_any(c, AT_FDCWD, src, path, 0);
 }
@@ -276,7 +288,8 @@ int cove_copy(struct cove *s, const char *src, const char *dst, uint32_t flags,
 	      void (*progress)(void *arg, const char *path, uint64_t bytes), void *arg,
 	      struct cove_error *err)
 {
-	struct copy c = {.flags = flags, .progress = progress, .arg = arg, .err = ERR(err)};
+	struct copy c = {
+		.flags = flags, .progress = progress, .arg = arg, .err = ERR(err)};
 
 	if (flags & ~(uint32_t)(COVE_COPY_IN | COVE_COPY_RECURSIVE))
 		return fail(c.err, COVE_EINVAL, 0, "copy: unknown flag");

@@ -9,8 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define KNOWN_FLAGS                                                                      \
-	(COVE_EXEC_PTY | COVE_EXEC_STDIO | COVE_EXEC_MAIN | COVE_EXEC_STDIN)
+#define KNOWN_FLAGS (COVE_EXEC_PTY | COVE_EXEC_STDIO | COVE_EXEC_MAIN | COVE_EXEC_STDIN)
 
 static int set_streams(struct stream *st, const struct cove_exec_options *o,
 		       struct cove_error *err)
@@ -31,7 +30,8 @@ static int set_streams(struct stream *st, const struct cove_exec_options *o,
 
 static uint32_t wire_flags(const struct cove *s, const struct cove_exec_options *o)
 {
-	bool has_in = o->flags & COVE_EXEC_STDIO ? o->in >= 0 : !!(o->flags & COVE_EXEC_STDIN);
+	bool has_in =
+		o->flags & COVE_EXEC_STDIO ? o->in >= 0 : !!(o->flags & COVE_EXEC_STDIN);
 
 	return (o->flags & COVE_EXEC_PTY ? WIRE_EXEC_PTY : 0) |
 	       (has_in ? 0 : WIRE_EXEC_NO_STDIN) |
@@ -97,11 +97,17 @@ int cove_exec(struct cove *s, const struct cove_exec_options *opt, struct cove_p
 	wire_out_init(&out, payload, WIRE_PAYLOAD_MAX);
 	if (request_exec(&out, handle_spec(s), s->name, &o, wire_flags(s, &o), err) < 0)
 		return err->code;
-	return open_proc(s, &o, WIRE_EXEC, payload, out.len, ret, err);
+	if (open_proc(s, &o, WIRE_EXEC, payload, out.len, ret, err) < 0)
+		return err->code;
+	/* Now that the guest is busy: what others, who were killed, left behind. */
+	if (s->inproc && !s->swept)
+		store_sweep(&s->store);
+	s->swept = true;
+	return 0;
 }
 
-int cove_attach(struct cove *s, const struct cove_exec_options *opt, struct cove_proc **ret,
-		struct cove_error *err)
+int cove_attach(struct cove *s, const struct cove_exec_options *opt,
+		struct cove_proc **ret, struct cove_error *err)
 {
 	struct cove_exec_options o;
 	uint8_t payload[64];
@@ -111,8 +117,9 @@ int cove_attach(struct cove *s, const struct cove_exec_options *opt, struct cove
 	if (import_exec(&o, opt, err) < 0)
 		return err->code;
 	if (s->inproc || !s->session)
-		return fail(err, COVE_ESTATE, 0, "attach: only a named, running sandbox has a "
-						 "main session");
+		return fail(err, COVE_ESTATE, 0,
+			    "attach: only a named, running sandbox has a "
+			    "main session");
 	wire_out_init(&out, payload, sizeof(payload));
 	wire_put_u32(&out, WIRE_A_FLAGS, wire_flags(s, &o));
 	wire_put_u32(&out, WIRE_A_ROWS, o.rows);
@@ -131,7 +138,8 @@ static int shell_code(const struct stream *st)
 }
 
 /* What became of it, or an error when that cannot be known. */
-static int report(const struct cove_proc *p, struct cove_status *ret, struct cove_error *err)
+static int report(const struct cove_proc *p, struct cove_status *ret,
+		  struct cove_error *err)
 {
 	const struct stream *st = p->stream;
 	struct cove_status v = {.size = sizeof(v)};
@@ -139,8 +147,9 @@ static int report(const struct cove_proc *p, struct cove_status *ret, struct cov
 	if (st->gone) {
 		const char *bye = session_bye(st->session);
 
-		return fail(err, COVE_EGONE, 0, "the sandbox ended before the process%s%s",
-			    *bye ? ": " : "", bye);
+		return fail(err, COVE_EGONE, 0,
+			    "the sandbox ended before the process%s%s", *bye ? ": " : "",
+			    bye);
 	}
 	v.exited = st->exited && !st->signal;
 	v.code = st->code;
@@ -156,7 +165,8 @@ static int report(const struct cove_proc *p, struct cove_status *ret, struct cov
 	if (st->failed)
 		fail(err, COVE_EIO, st->sys, "%s", st->text);
 	if (ret) {
-		uint32_t size = ret->size && ret->size < sizeof(v) ? ret->size : sizeof(v);
+		uint32_t size =
+			ret->size && ret->size < sizeof(v) ? ret->size : sizeof(v);
 
 		memcpy(ret, &v, size);
 	}
@@ -198,12 +208,14 @@ int cove_proc_signal(struct cove_proc *p, int signo, struct cove_error *err)
 	return stream_signal(p->stream, signo, ERR(err));
 }
 
-int cove_proc_resize(struct cove_proc *p, uint16_t rows, uint16_t cols, struct cove_error *err)
+int cove_proc_resize(struct cove_proc *p, uint16_t rows, uint16_t cols,
+		     struct cove_error *err)
 {
 	return stream_resize(p->stream, rows, cols, ERR(err));
 }
 
-int64_t cove_proc_write(struct cove_proc *p, const void *data, size_t n, struct cove_error *err)
+int64_t cove_proc_write(struct cove_proc *p, const void *data, size_t n,
+			struct cove_error *err)
 {
 	return stream_write(p->stream, data, n, ERR(err));
 }

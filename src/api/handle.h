@@ -18,7 +18,7 @@ struct cove {
 	struct spec spec; /* named: a copy, for building requests */
 	char name[SPEC_NAME_MAX + 1];
 	bool inproc; /* this process is the keeper */
-	bool oneshot, finished;
+	bool oneshot, finished, swept;
 	uint64_t changes;
 	struct box box; /* inproc only */
 };
@@ -32,8 +32,8 @@ struct cove_proc {
 /* The caller's error object, or one to throw away. */
 #define ERR(err) ((err) ? (err) : &(struct cove_error){0})
 
-/* Copies an options struct of the caller's size over *dst (of size n, zeroed before): an older,
- * shorter one is fine; a longer one only if the rest is zero. */
+/* Copies an options struct of the caller's size over *dst (of size n, zeroed before): an
+ * older, shorter one is fine; a longer one only if the rest is zero. */
 int options_import(void *dst, size_t n, size_t least, const void *src, const char *what,
 		   struct cove_error *err);
 
@@ -46,7 +46,9 @@ int handle_store(struct store *st, struct cove_error *err);
 int json_out(json_t *j, char **ret, struct cove_error *err);
 
 /* connect.c */
-int connect_keeper(struct store *st, const char *name, int *ret_fd, struct cove_error *err);
-int spawn_keeper(struct store *st, const char *name, bool degraded, struct cove_error *err);
+int connect_keeper(struct store *st, const char *name, int *ret_fd,
+		   struct cove_error *err);
+int spawn_keeper(struct store *st, const char *name, bool degraded,
+		 struct cove_error *err);
 
 #endif

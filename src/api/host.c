@@ -26,11 +26,11 @@ static json_t *backend_names(void)
 
 int cove_version_json(char **ret, struct cove_error *err)
 {
-	return json_out(json_pack("{s:s, s:i, s:o, s:{s:[s,s], s:[s], s:[s,s,s], s:s}}", "version",
-				  COVE_VERSION, "abi", COVE_ABI, "backends", backend_names(),
-				  "features", "images", "host", "rootfs", "network", "none",
-				  "mounts", "overlay", "ro", "rw", "seccompFilter",
-				  seccomp_guest_digest()),
+	return json_out(json_pack("{s:s, s:i, s:o, s:{s:[s,s], s:[s], s:[s,s,s], s:s}}",
+				  "version", COVE_VERSION, "abi", COVE_ABI, "backends",
+				  backend_names(), "features", "images", "host", "rootfs",
+				  "network", "none", "mounts", "overlay", "ro", "rw",
+				  "seccompFilter", seccomp_guest_digest()),
 			ret, ERR(err));
 }
 
@@ -45,9 +45,10 @@ static bool trial(char *detail, size_t size, char *fix, size_t fix_size)
 	struct cove_proc *p = NULL;
 	struct cove_error err = {0};
 	int64_t before = now_ms();
-	bool ok = cove_spec_new(&spec, &err) == 0 && cove_start(&box, NULL, spec, NULL, &err) == 0 &&
-		  cove_exec(box, &o, &p, &err) == 0 && cove_wait(p, 10000, &status, &err) == 0 &&
-		  status.shell == 0;
+	bool ok = cove_spec_new(&spec, &err) == 0 &&
+		  cove_start(&box, NULL, spec, NULL, &err) == 0 &&
+		  cove_exec(box, &o, &p, &err) == 0 &&
+		  cove_wait(p, 10000, &status, &err) == 0 && status.shell == 0;
 
 	if (ok)
 		snprintf(detail, size, "started and ran /bin/true in %d ms",
@@ -67,8 +68,8 @@ static json_t *trial_check(bool *ret_ok)
 	json_t *o;
 
 	*ret_ok = trial(detail, sizeof(detail), fix, sizeof(fix));
-	o = json_pack("{s:s, s:s, s:b, s:s}", "name", "trial", "backend", "process", "ok", *ret_ok,
-		      "detail", detail);
+	o = json_pack("{s:s, s:s, s:b, s:s}", "name", "trial", "backend", "process", "ok",
+		      *ret_ok, "detail", detail);
 	if (o && !*ret_ok)
 		json_object_set_new(o, "fix", json_string(fix));
 	return o;
@@ -88,9 +89,9 @@ int cove_doctor_json(char **ret, int *ret_usable, struct cove_error *err)
 	uname(&u);
 	backend_process.probe(checks, &why);
 	json_array_append_new(checks, trial_check(&ok));
-	r = json_out(json_pack("{s:s, s:i, s:{s:{s:b}}, s:o}", "kernel", u.release, "landlockAbi",
-			       landlock_abi(), "backends", "process", "usable", ok, "checks",
-			       checks),
+	r = json_out(json_pack("{s:s, s:i, s:{s:{s:b}}, s:o}", "kernel", u.release,
+			       "landlockAbi", landlock_abi(), "backends", "process",
+			       "usable", ok, "checks", checks),
 		     ret, err);
 	if (r == 0 && ret_usable)
 		*ret_usable = ok;

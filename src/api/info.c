@@ -4,6 +4,7 @@
 
 #include "base/io.h"
 #include "base/util.h"
+#include "spec/state.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,7 +26,8 @@ static int ask(const char *name, const char *verb, json_t **ret, struct cove_err
 	return r;
 }
 
-/* ---- list and inspect ------------------------------------------------------------------ */
+/* ---- list and inspect
+ * ------------------------------------------------------------------ */
 
 static const char *image_text(const struct spec *s, char *out, size_t size)
 {
@@ -41,11 +43,12 @@ static json_t *mounts_json(const struct spec *s)
 	json_t *a = json_array();
 
 	for (size_t i = 0; a && i < s->n_mounts; i++)
-		json_array_append_new(
-			a, json_pack("{s:s, s:s, s:s}", "source", s->mounts[i].source, "target",
-				     s->mounts[i].target ? s->mounts[i].target
-							 : s->mounts[i].source,
-				     "mode", modes[s->mounts[i].mode]));
+		json_array_append_new(a,
+				      json_pack("{s:s, s:s, s:s}", "source",
+						s->mounts[i].source, "target",
+						s->mounts[i].target ? s->mounts[i].target
+								    : s->mounts[i].source,
+						"mode", modes[s->mounts[i].mode]));
 	return a;
 }
 
@@ -58,7 +61,8 @@ static void add_running(json_t *o, const char *name)
 	if (ask(name, "state", &state, &ignored) < 0)
 		return;
 	started = json_integer_value(json_object_get(state, "startedAt"));
-	json_object_set_new(o, "uptimeSeconds", json_integer((json_int_t)time(NULL) - started));
+	json_object_set_new(o, "uptimeSeconds",
+			    json_integer((json_int_t)time(NULL) - started));
 	json_object_update(o, state);
 	json_decref(state);
 }
@@ -93,8 +97,9 @@ static json_t *describe(struct store *st, const char *name, bool full)
 	o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:I}", "name", name, "state",
 		      running ? "running" : "stopped", "backend",
 		      spec.backend == BACKEND_AUTO ? "auto" : "process", "image",
-		      image_text(&spec, image, sizeof(image)), "mounts", mounts_json(&spec),
-		      "changes", (json_int_t)store_count_changes(st, name, 100000));
+		      image_text(&spec, image, sizeof(image)), "mounts",
+		      mounts_json(&spec), "changes",
+		      (json_int_t)store_count_changes(st, name, 100000));
 	if (o && running)
 		add_running(o, name);
 	if (o && full)
@@ -135,17 +140,32 @@ int cove_list_json(char **ret, struct cove_error *err)
 	return json_out(l.array, ret, err);
 }
 
+static void add_last_run(struct store *st, const char *name, json_t *o)
+{
+	cleanup_buf struct buf text = BUF_INIT(STATE_TEXT_MAX);
+	char path[SPEC_NAME_MAX + 16];
+	struct cove_error err = {0};
+	struct state last;
+
+	snprintf(path, sizeof(path), "%s/state.json", name);
+	if (read_file_at(st->boxes, path, &text) < 0 || !text.len)
+		return; /* never ran */
+	if (state_parse(&last, text.data, text.len, &err) < 0)
+		json_object_set_new(o, "lastRun", json_pack("{s:s}", "problem", err.msg));
+	else
+		json_object_set_new(o, "lastRun",
+				    json_pack("{s:s, s:I, s:I}", "reason", last.reason,
+					      "startedAt", (json_int_t)last.started_at,
+					      "endedAt", (json_int_t)last.ended_at));
+}
+
 static void add_paths(struct store *st, const char *name, json_t *o)
 {
 	char path[4400];
-	json_error_t je;
-	json_t *last;
 
 	if (store_path(st, name, "", path, sizeof(path)) == 0)
 		json_object_set_new(o, "directory", json_string(path));
-	if (store_path(st, name, "state.json", path, sizeof(path)) == 0 &&
-	    (last = json_load_file(path, 0, &je)))
-		json_object_set_new(o, "lastRun", last);
+	add_last_run(st, name, o);
 }
 
 int cove_inspect_json(const char *name, char **ret, struct cove_error *err)
@@ -170,7 +190,8 @@ int cove_inspect_json(const char *name, char **ret, struct cove_error *err)
 	return json_out(o, ret, err);
 }
 
-/* ---- asking the keeper -------------------------------------------------------------------- */
+/* ---- asking the keeper
+ * -------------------------------------------------------------------- */
 
 int cove_stats_json(const char *name, char **ret, struct cove_error *err)
 {
@@ -222,13 +243,13 @@ static json_t *ps_entry(char *line)
 	if (!tab)
 		return NULL;
 	*tab = '\0';
-	if (sscanf(line, "%u %u %c %llu %llu %llu %llu %u %63[^\n]", &pid, &ppid, &state, &rss,
-		   &start, &ut, &st, &uid, comm) != 9)
+	if (sscanf(line, "%u %u %c %llu %llu %llu %llu %u %63[^\n]", &pid, &ppid, &state,
+		   &rss, &start, &ut, &st, &uid, comm) != 9)
 		return NULL;
-	return json_pack("{s:i, s:i, s:s#, s:I, s:I, s:i, s:s%, s:s}", "pid", (int)pid, "ppid",
-			 (int)ppid, "state", &state, 1, "rssKiB", (json_int_t)rss, "cpuTicks",
-			 (json_int_t)(ut + st), "uid", (int)uid, "comm", comm, strlen(comm),
-			 "command", tab + 1);
+	return json_pack("{s:i, s:i, s:s#, s:I, s:I, s:i, s:s%, s:s}", "pid", (int)pid,
+			 "ppid", (int)ppid, "state", &state, 1, "rssKiB", (json_int_t)rss,
+			 "cpuTicks", (json_int_t)(ut + st), "uid", (int)uid, "comm", comm,
+			 strlen(comm), "command", tab + 1);
 }
 
 static json_t *ps_parse(char *text)
@@ -288,7 +309,8 @@ int cove_logs_open(const char *name, int *ret_fd, struct cove_error *err)
 	snprintf(path, sizeof(path), "%s/log", name);
 	fd = openat(st.boxes, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
-		fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* it had no main session yet */
+		fd = open("/dev/null",
+			  O_RDONLY | O_CLOEXEC); /* it had no main session yet */
 	store_close(&st);
 	if (fd < 0)
 		return fail(err, COVE_EIO, errno, "log of %s", name);

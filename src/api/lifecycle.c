@@ -4,7 +4,9 @@
 
 #include "base/util.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 static void nap_ms(int ms)
@@ -15,16 +17,44 @@ static void nap_ms(int ms)
 }
 
 /* Until the keeper has let go of the lock: then everything of it is gone. */
-static int wait_gone(struct store *st, const char *name, int timeout_ms, struct cove_error *err)
+static int wait_gone(struct store *st, const char *name, int timeout_ms,
+		     struct cove_error *err)
 {
 	int64_t until = now_ms() + timeout_ms;
 
-	for (int pause = 1; store_is_running(st, name); pause = pause < 32 ? pause * 2 : 32) {
+	for (int pause = 1; store_is_running(st, name);
+	     pause = pause < 32 ? pause * 2 : 32) {
 		if (now_ms() > until)
 			return fail(err, COVE_ETIMEDOUT, 0, "%s does not end", name);
 		nap_ms(pause);
 	}
 	return 0;
+}
+
+/* A one-shot has no socket: its keeper is the program that runs it, and ends on a signal.
+ */
+static int end_oneshot(const char *name, int signo, int grace_ms, struct cove_error *err)
+{
+	struct store st;
+	struct cove_error late = {0};
+	int r;
+
+	if (store_open(&st, err) < 0)
+		return err->code;
+	cleanup_fd int holder = store_holder(&st, name);
+	if (holder < 0) {
+		store_close(&st);
+		return fail(err, COVE_ESTATE, 0, "%s is not running", name);
+	}
+	syscall(SYS_pidfd_send_signal, holder, signo, NULL, 0);
+	r = wait_gone(&st, name, grace_ms, &late);
+	if (r == COVE_ETIMEDOUT) {
+		syscall(SYS_pidfd_send_signal, holder, SIGKILL, NULL, 0);
+		r = wait_gone(&st, name, 5000, err);
+	}
+	store_sweep(&st);
+	store_close(&st);
+	return r;
 }
 
 /* Sends a verb that ends the sandbox, then waits for the end of the connection. */
@@ -36,8 +66,12 @@ static int end_it(const char *name, const char *verb, json_t *args, int timeout_
 	int r = cove_connect(&s, name, err);
 
 	if (r < 0) {
+		json_int_t grace = json_integer_value(json_object_get(args, "graceMs"));
+
 		json_decref(args);
-		return r;
+		if (r != COVE_ESTATE && r != COVE_EDAMAGED)
+			return r;
+		return end_oneshot(name, args ? SIGTERM : SIGKILL, (int)grace, err);
 	}
 	r = session_keeper(s->session, verb, args, NULL, err);
 	if (r == COVE_EGONE) /* it was faster than its answer */
@@ -69,8 +103,8 @@ int cove_kill(const char *name, struct cove_error *err)
 }
 
 /* Opens the store and takes the lock of an existing, stopped sandbox. */
-static int lock_stopped(struct store *st, const char *name, bool damaged_ok, int *ret_lock,
-			struct cove_error *err)
+static int lock_stopped(struct store *st, const char *name, bool damaged_ok,
+			int *ret_lock, struct cove_error *err)
 {
 	struct spec spec;
 	int r;
@@ -134,7 +168,8 @@ int cove_reset(const char *name, struct cove_error *err)
 	return r;
 }
 
-/* ---- update ------------------------------------------------------------------------------- */
+/* ---- update
+ * ------------------------------------------------------------------------------- */
 
 /* Equal in everything that cannot change while it runs? */
 static bool only_limits_differ(const struct spec *a, const struct spec *b)
@@ -150,11 +185,11 @@ static bool only_limits_differ(const struct spec *a, const struct spec *b)
 	return same;
 }
 
-static int update_running(const char *name, const struct spec *old, const struct spec *new,
-			  struct cove_error *err)
+static int update_running(const char *name, const struct spec *old,
+			  const struct spec *new, struct cove_error *err)
 {
 	json_t *j = spec_json(new, true);
-	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	char *text = j ? json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
 	struct cove *s = NULL;
 	int r;
 
@@ -163,13 +198,14 @@ static int update_running(const char *name, const struct spec *old, const struct
 		return fail_nomem(err);
 	if (!only_limits_differ(old, new)) {
 		free(text);
-		fail(err, COVE_ESTATE, 0, "this change needs a restart; nothing was changed");
+		fail(err, COVE_ESTATE, 0,
+		     "this change needs a restart; nothing was changed");
 		return hint(err, "'cove stop %s', then again", name);
 	}
 	r = cove_connect(&s, name, err);
 	if (r == 0)
-		r = session_keeper(s->session, "update", json_pack("{s:s}", "spec", text), NULL,
-				   err);
+		r = session_keeper(s->session, "update", json_pack("{s:s}", "spec", text),
+				   NULL, err);
 	cove_free(s);
 	free(text);
 	return r;
@@ -189,7 +225,8 @@ static int update_stopped(struct store *st, const char *name, const struct spec 
 }
 
 static int make_updated(struct spec *new, const struct spec *old,
-			const struct cove_spec *changes, uint32_t flags, struct cove_error *err)
+			const struct cove_spec *changes, uint32_t flags,
+			struct cove_error *err)
 {
 	int r = spec_copy(new, flags & COVE_UPDATE_FULL ? &changes->spec : old, err);
 

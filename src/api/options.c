@@ -14,8 +14,8 @@ int options_import(void *dst, size_t n, size_t least, const void *src, const cha
 		return fail(err, COVE_EINVAL, 0, "%s: size not set", what);
 	for (size_t i = n; i < size; i++)
 		if (bytes[i]) /* a newer caller asks for what we cannot do: refuse */
-			return fail(err, COVE_EUNSUPPORTED, 0, "%s: unknown option at byte %zu",
-				    what, i);
+			return fail(err, COVE_EUNSUPPORTED, 0,
+				    "%s: unknown option at byte %zu", what, i);
 	memset(dst, 0, n);
 	memcpy(dst, src, min_size(size, n));
 	return 0;

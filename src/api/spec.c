@@ -19,7 +19,8 @@ int cove_spec_new(struct cove_spec **ret, struct cove_error *err)
 	return 0;
 }
 
-int cove_spec_copy(struct cove_spec **ret, const struct cove_spec *src, struct cove_error *err)
+int cove_spec_copy(struct cove_spec **ret, const struct cove_spec *src,
+		   struct cove_error *err)
 {
 	struct cove_spec *s = NULL;
 	int r;
@@ -51,7 +52,8 @@ int cove_spec_parse(struct cove_spec *s, const char *text, size_t len, const cha
 		    struct cove_error *err)
 {
 	buf_clear(&s->problems);
-	return spec_parse(&s->spec, text, len, name ? name : "spec", &s->problems, ERR(err));
+	return spec_parse(&s->spec, text, len, name ? name : "spec", &s->problems,
+			  ERR(err));
 }
 
 int cove_spec_load(struct cove_spec *s, const char *path, struct cove_error *err)

@@ -5,7 +5,9 @@
 #include "base/util.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 static int start_inproc(struct cove *s, const struct cove_spec *spec,
 			const struct cove_start_options *o, struct cove_error *err)
@@ -19,8 +21,8 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	s->inproc = true;
 	s->oneshot = o->flags & COVE_START_ONESHOT;
 	if (box_resolve_spec(&copy, err) < 0 ||
-	    box_start(&s->box, &s->store, NULL, &copy, true, o->flags & COVE_START_DEGRADED,
-		      err) < 0) {
+	    box_start(&s->box, &s->store, NULL, &copy, true,
+		      o->flags & COVE_START_DEGRADED, err) < 0) {
 		spec_clear(&copy);
 		s->inproc = false;
 		return err->code;
@@ -31,7 +33,8 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	return s->session ? 0 : err->code;
 }
 
-/* Connects; starts the keeper if nobody is there. Both may race with others: try again. */
+/* Connects; starts the keeper if nobody is there. Both may race with others: try again.
+ */
 static int join_keeper(struct cove *s, const struct cove_start_options *o, bool may_start,
 		       struct cove_error *err)
 {
@@ -40,7 +43,8 @@ static int join_keeper(struct cove *s, const struct cove_start_options *o, bool 
 	if (connect_keeper(&s->store, s->name, &fd, err) < 0) {
 		if (!may_start || err->code != COVE_ESTATE)
 			return err->code;
-		if (spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED, err) < 0)
+		if (spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
+				 err) < 0)
 			return err->code;
 		if (connect_keeper(&s->store, s->name, &fd, err) < 0)
 			return err->code;
@@ -151,6 +155,39 @@ int cove_finish(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
 	if (ret_changes && r == 0)
 		*ret_changes = s->changes;
 	return r;
+}
+
+/* The process that cleans up behind a caller who is gone: it has the caller's memory for
+ * itself, and a copy of its descriptors. */
+static int janitor(void *arg)
+{
+	struct cove *s = arg;
+
+	/* The caller's terminal and pipes must not wait for us. */
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	cove_finish(s, NULL, NULL);
+	_exit(0);
+}
+
+int cove_leave(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
+{
+	enum { STACK = 256 * 1024 };
+	char *stack;
+	pid_t pid;
+
+	err = ERR(err);
+	if (!s->inproc || s->finished || !s->oneshot ||
+	    store_count_changes(&s->store, s->name, 1) > 0)
+		return cove_finish(s, ret_changes, err);
+	stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	pid = stack == MAP_FAILED ? -1 : clone(janitor, stack + STACK, CLONE_VM, s);
+	if (pid < 0)
+		return cove_finish(s, ret_changes, err);
+	if (ret_changes)
+		*ret_changes = 0;
+	return 1;
 }
 
 void cove_free(struct cove *s)

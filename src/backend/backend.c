@@ -8,7 +8,8 @@ const struct backend *const *backend_list(void)
 	return backends;
 }
 
-int backend_pick(const struct backend **ret, enum spec_backend want, struct cove_error *err)
+int backend_pick(const struct backend **ret, enum spec_backend want,
+		 struct cove_error *err)
 {
 	switch (want) {
 	case BACKEND_AUTO:

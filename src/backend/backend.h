@@ -30,16 +30,18 @@ struct place_config {
 	size_t n_mounts;
 	const char *id;        /* unique on this host: names the cgroup */
 	const char *hostname;  /* inside */
+	const char *hosts;     /* host file to show as /etc/hosts; NULL: the shared one */
 	const char *cache_dir; /* shared between sandboxes of this user */
 	const char *guest;     /* path of cove-guest */
-	const char *home_dir;  /* host directory behind the user's home; NULL: in memory */
+	const char *home_dir; /* host directory behind the user's home; NULL: in memory */
 	const char *root_layer; /* the same for an image's root */
-	uid_t uid; /* inside; the one id that maps outside */
+	uid_t uid;              /* inside; the one id that maps outside */
 	gid_t gid;
 	const char *home; /* inside */
 	bool degraded;    /* a limit that cannot be set is noted, not refused */
 	bool account;     /* count cpu time too, for stats */
-	/* Called as soon as the cgroup exists, so that a killed keeper's is found again. */
+	/* Called as soon as the cgroup exists, so that a killed keeper's is found again.
+	 */
 	void (*cgroup_made)(void *arg, const struct cgroup *c);
 	void *arg;
 };
@@ -62,12 +64,14 @@ struct place {
 
 struct backend {
 	const char *name;
-	/* Tries it for real; 0 or an error that says what is missing, with the fix as hint.
-	 * checks (may be NULL): array to append {"name","ok","detail","fix"} to. */
+	/* Tries it for real; 0 or an error that says what is missing, with the fix as
+	 * hint. checks (may be NULL): array to append {"name","ok","detail","fix"} to. */
 	int (*probe)(json_t *checks, struct cove_error *err);
 	/* Blocks until the guest runs; on failure the message names the stage. */
-	int (*start)(struct place *p, const struct place_config *c, struct cove_error *err);
-	/* Appends items {"item","required","actual","ok"}; returns how many fall short. */
+	int (*start)(struct place *p, const struct place_config *c,
+		     struct cove_error *err);
+	/* Appends items {"item","required","actual","ok"}; returns how many fall short.
+	 */
 	int (*attest)(struct place *p, const struct place_config *c, json_t *items,
 		      struct cove_error *err);
 	/* Changes limits while it runs. */
@@ -83,6 +87,7 @@ extern const struct backend backend_process;
 const struct backend *const *backend_list(void); /* strongest first, NULL-terminated */
 
 /* The backend for a spec: what was asked for is met or refused, never weakened. */
-int backend_pick(const struct backend **ret, enum spec_backend want, struct cove_error *err);
+int backend_pick(const struct backend **ret, enum spec_backend want,
+		 struct cove_error *err);
 
 #endif

@@ -17,36 +17,73 @@
 #define FILE_MAX_BYTES (8u << 20)
 #define MANIFEST_MAX (1u << 20)
 
-/* What programs need of the host's /etc; a trailing '*' matches any ending. Files that commonly
- * hold credentials (npmrc, pip.conf, gitconfig, environment, ssh) are left out on purpose. */
+/* What programs need of the host's /etc; a trailing '*' matches any ending. Files that
+ * commonly hold credentials (npmrc, pip.conf, gitconfig, environment, ssh) are left out
+ * on purpose. */
 static const char *const wanted[] = {
-	"ImageMagick*",	 "OpenCL",	   "alternatives", "bash.bashrc",
-	"bash_completion*", "ca-certificates*", "crypto-policies", "debian_version",
-	"fonts",	 "gai.conf",	   "ghostscript",  "glvnd",
-	"groff",	 "host.conf",	   "inputrc",	   "java-*",
-	"ld-musl-*",	 "ld.so.cache",	   "ld.so.conf*",  "locale.alias",
-	"localtime",	 "lsb-release",	   "magic*",	   "mailcap*",
-	"manpath.config", "mime.types",	   "nanorc",	   "netconfig",
-	"networks",	 "openal",	   "os-release",   "perl",
-	"php",		 "pki",		   "profile*",	   "protocols",
-	"pulse",	 "python*",	   "redhat-release", "rpc",
-	"services",	 "shells",	   "ssl",	   "system-release",
-	"terminfo",	 "timezone",	   "vim",	   "xattr.conf",
+	"ImageMagick*",
+	"OpenCL",
+	"alternatives",
+	"bash.bashrc",
+	"bash_completion*",
+	"ca-certificates*",
+	"crypto-policies",
+	"debian_version",
+	"fonts",
+	"gai.conf",
+	"ghostscript",
+	"glvnd",
+	"groff",
+	"host.conf",
+	"inputrc",
+	"java-*",
+	"ld-musl-*",
+	"ld.so.cache",
+	"ld.so.conf*",
+	"locale.alias",
+	"localtime",
+	"lsb-release",
+	"magic*",
+	"mailcap*",
+	"manpath.config",
+	"mime.types",
+	"nanorc",
+	"netconfig",
+	"networks",
+	"openal",
+	"os-release",
+	"perl",
+	"php",
+	"pki",
+	"profile*",
+	"protocols",
+	"pulse",
+	"python*",
+	"redhat-release",
+	"rpc",
+	"services",
+	"shells",
+	"ssl",
+	"system-release",
+	"terminfo",
+	"timezone",
+	"vim",
+	"xattr.conf",
 	"zsh",
 };
 
 static const struct {
 	const char *name, *text;
 } made[] = {
-	{"passwd",	   "root:x:0:0:root:/root:/bin/bash\n"
+	{"passwd",        "root:x:0:0:root:/root:/bin/bash\n"
 		   "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
-		   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
-	{"group",	  "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n"	     },
+		   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"      },
+	{"group",         "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n"                       },
 	{"nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
-			  "services: files\nprotocols: files\nnetworks: files\n"	},
-	{"hosts",	  "127.0.0.1 localhost cove\n::1 localhost ip6-localhost cove\n"	     },
-	{"hostname",	     "cove\n"							},
-	{"resolv.conf",   "# this sandbox has no network\n"				   },
+			  "services: files\nprotocols: files\nnetworks: files\n"},
+	{"hosts",         "127.0.0.1 localhost cove\n::1 localhost ip6-localhost cove\n"                 },
+	{"hostname",      "cove\n"								       },
+	{"resolv.conf",   "# this sandbox has no network\n"                                              },
 };
 
 static bool is_wanted(const char *name)
@@ -61,51 +98,64 @@ static bool is_wanted(const char *name)
 	return false;
 }
 
-/* ---- manifest: one line a directory or file ------------------------------------------ */
+/* ---- manifest: one record a directory or file ---------------------------------------
+ */
+
+/* Binary, because a start checks every one of them: identity and times, then the path. */
+struct record {
+	uint64_t ino, size, mtime_ns, ctime_ns;
+	uint64_t path_len; /* without the NUL that follows the path */
+};
+
+static void fill_record(struct record *r, const struct stat *st, size_t path_len)
+{
+	*r = (struct record){
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +
+			    (uint64_t)st->st_mtim.tv_nsec,
+		.ctime_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u +
+			    (uint64_t)st->st_ctim.tv_nsec,
+		.path_len = path_len,
+	};
+}
 
 static int note(struct buf *manifest, const char *path, const struct stat *st)
 {
-	return buf_printf(manifest, "%llx %llx %llx.%lx %llx.%lx %s\n",
-			  (unsigned long long)st->st_ino, (unsigned long long)st->st_size,
-			  (unsigned long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
-			  (unsigned long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec, path);
+	struct record r;
+	int e;
+
+	fill_record(&r, st, strlen(path));
+	e = buf_append(manifest, &r, sizeof(r));
+	return e < 0 ? e : buf_append(manifest, path, r.path_len + 1);
 }
 
-/* Would the line for this path still read the same? */
-static bool line_holds(const char *line, size_t len, struct buf *scratch)
+static bool manifest_holds(const char *p, size_t left)
 {
-	char path[4096];
-	const char *at = memchr(line, '/', len);
-	struct stat st;
-	size_t n = at ? len - (size_t)(at - line) : 0;
-
-	if (n == 0 || n >= sizeof(path))
+	if (left == 0)
 		return false;
-	memcpy(path, at, n);
-	path[n] = '\0';
-	scratch->len = 0;
-	return lstat(path, &st) == 0 && note(scratch, path, &st) == 0 &&
-	       scratch->len == len + 1 && memcmp(scratch->data, line, len) == 0;
-}
+	while (left) {
+		struct record was, is;
+		struct stat st;
 
-static bool manifest_holds(const struct buf *manifest)
-{
-	cleanup_buf struct buf scratch = BUF_INIT(8192);
-	const char *p = manifest->data, *end = p + manifest->len;
-
-	if (manifest->len == 0)
-		return false;
-	while (p < end) {
-		const char *nl = memchr(p, '\n', (size_t)(end - p));
-
-		if (!nl || !line_holds(p, (size_t)(nl - p), &scratch))
+		if (left < sizeof(was))
 			return false;
-		p = nl + 1;
+		memcpy(&was, p, sizeof(was));
+		p += sizeof(was);
+		left -= sizeof(was);
+		if (was.path_len >= left || p[was.path_len] != '\0' || lstat(p, &st) < 0)
+			return false;
+		fill_record(&is, &st, was.path_len);
+		if (memcmp(&was, &is, sizeof(was)) != 0)
+			return false;
+		p += was.path_len + 1;
+		left -= was.path_len + 1;
 	}
 	return true;
 }
 
-/* ---- copying ---------------------------------------------------------------------------- */
+/* ---- copying
+ * ---------------------------------------------------------------------------- */
 
 static int copy_file(int from, const char *name, int to)
 {
@@ -118,8 +168,8 @@ static int copy_file(int from, const char *name, int to)
 		return 0; /* nothing that a program needs */
 	if (r < 0)
 		return r;
-	cleanup_fd int out =
-		openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	cleanup_fd int out = openat(
+		to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	return out < 0 ? -errno : write_all(out, b.data, b.len);
 }
 
@@ -144,7 +194,7 @@ static int copy_entry(int from, const char *name, int to, const char *parent, in
 	int r;
 
 	if (snprintf(path, sizeof(path), "%s/%s", parent, name) >= (int)sizeof(path) ||
-	    strchr(name, '\n') || fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	if (S_ISLNK(st.st_mode)) /* cannot change without its directory changing */
 		return copy_link(from, name, to);
@@ -159,7 +209,8 @@ static int copy_entry(int from, const char *name, int to, const char *parent, in
 		return copy_file(from, name, to);
 	if (depth == DEPTH_MAX)
 		return 0;
-	cleanup_fd int sub = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_fd int sub =
+		openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (sub < 0)
 		return errno == EACCES ? 0 : -errno;
 	if (mkdirat(to, name, 0755) < 0)
@@ -193,8 +244,8 @@ static int write_made(int dir)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(made); i++)
-		r = write_file_atomic(dir, made[i].name, made[i].text, strlen(made[i].text),
-				      0644, 0);
+		r = write_file_atomic(dir, made[i].name, made[i].text,
+				      strlen(made[i].text), 0644, 0);
 	if (r == 0 && symlinkat("/proc/self/mounts", dir, "mtab") < 0)
 		r = -errno;
 	return r;
@@ -214,7 +265,8 @@ static int fill_copy(int dst, struct buf *manifest)
 	return r < 0 ? r : write_made(dst);
 }
 
-/* ---- the cache: etc-<random>/, manifest names the current one --------------------------- */
+/* ---- the cache: etc-<random>/, manifest names the current one
+ * --------------------------- */
 
 /* Copies that no sandbox holds any more. */
 static void collect_old(int cache, const char *current)
@@ -228,18 +280,18 @@ static void collect_old(int cache, const char *current)
 	while ((e = readdir(d))) {
 		if (strncmp(e->d_name, "etc-", 4) != 0 || strcmp(e->d_name, current) == 0)
 			continue;
-		cleanup_fd int fd = openat(cache, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		cleanup_fd int fd =
+			openat(cache, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
 			remove_tree_at(cache, e->d_name);
 	}
 	closedir(d);
 }
 
-/* The manifest's first line is the directory's name. */
+/* The manifest starts with a line: the directory's name. Records follow. */
 static int use_current(int cache, char *name, size_t size, int *ret_ref)
 {
 	cleanup_buf struct buf m = BUF_INIT(MANIFEST_MAX);
-	struct buf body;
 	char *nl;
 
 	if (read_file_at(cache, "etc.manifest", &m) < 0 || m.len == 0)
@@ -251,8 +303,7 @@ static int use_current(int cache, char *name, size_t size, int *ret_ref)
 	name[nl - m.data] = '\0';
 	if (strchr(name, '/'))
 		return 0;
-	body = (struct buf){.data = nl + 1, .len = m.len - (size_t)(nl + 1 - m.data)};
-	if (!manifest_holds(&body))
+	if (!manifest_holds(nl + 1, m.len - (size_t)(nl + 1 - m.data)))
 		return 0;
 	cleanup_fd int fd = openat(cache, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* Locked for removal by somebody who saw a newer copy: make our own. */

@@ -61,7 +61,7 @@ static void grant(struct plan *p, const char *path, uint64_t rights, bool option
 /* On a merged-/usr host these are symlinks, and stay so; elsewhere real directories. */
 static void add_system_dirs(struct plan *p)
 {
-	static const char *const dirs[] = {"/usr",   "/bin",   "/sbin",	 "/lib",
+	static const char *const dirs[] = {"/usr",   "/bin",   "/sbin",  "/lib",
 					   "/lib32", "/lib64", "/libx32"};
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
@@ -86,16 +86,17 @@ static void add_system_dirs(struct plan *p)
 
 static void add_dev(struct plan *p)
 {
-	static const char *const nodes[] = {"/dev/null",   "/dev/zero",	   "/dev/full",
+	static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
 					    "/dev/random", "/dev/urandom", "/dev/tty"};
 	static const char *const links[][2] = {
 		{"/proc/self/fd",   "/dev/fd"    },
-		{"/proc/self/fd/0", "/dev/stdin" },
+                {"/proc/self/fd/0", "/dev/stdin" },
 		{"/proc/self/fd/1", "/dev/stdout"},
-		{"/proc/self/fd/2", "/dev/stderr"},
+                {"/proc/self/fd/2", "/dev/stderr"},
 		{"pts/ptmx",        "/dev/ptmx"  },
 	};
 
+	add(p, OP_DIR, NULL, "/dev", 0);
 	for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
 		add(p, OP_BIND, nodes[i], nodes[i], OPF_DEV | OPF_FILE);
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
@@ -107,22 +108,20 @@ static void add_dev(struct plan *p)
 	grant(p, "/dev/shm", LL_FULL, false);
 }
 
-/* Directories of the root that the sandbox may write, each a mount of its own so that the
- * rest can be sealed. */
+/* Directories of the root that the sandbox may write. The rest of the root, a tmpfs of
+ * its own that dies with it, is held by Landlock: there is no right to make or remove
+ * anything outside of these. */
 static void add_writable(struct plan *p, const struct place_config *c)
 {
-	static const char *const dirs[] = {"/tmp", "/run", "/var/tmp", "/dev/shm"};
+	static const char *const dirs[] = {"/tmp", "/run", "/var/tmp"};
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
 		add(p, OP_DIR, NULL, dirs[i], 0);
-		add(p, OP_SELF, NULL, dirs[i], 0);
 		grant(p, dirs[i], LL_FULL, false);
 	}
 	add(p, OP_DIR, NULL, c->home, 0);
 	if (c->home_dir)
 		add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
-	else
-		add(p, OP_SELF, NULL, c->home, 0);
 	grant(p, c->home, LL_FULL, false);
 }
 
@@ -141,6 +140,9 @@ static int add_host_root(struct plan *p, const struct place_config *c,
 	grant(p, "/", LL_READ_DIR, false);
 	add_system_dirs(p);
 	add(p, OP_BIND, etc, "/etc", OPF_RDONLY | OPF_HIDDEN);
+	if (c->hosts)
+		add(p, OP_BIND, c->hosts, "/etc/hosts",
+		    OPF_RDONLY | OPF_FILE | OPF_HIDDEN);
 	grant(p, "/etc", LL_READ, false);
 	add(p, OP_DIR, NULL, "/proc", 0);
 	add(p, OP_PROC, NULL, "/proc", 0);
@@ -153,8 +155,8 @@ static int add_host_root(struct plan *p, const struct place_config *c,
 /* An image directory: its own /usr and /etc, writable in an upper layer. */
 static void add_image_root(struct plan *p, const struct place_config *c)
 {
-	struct op *o = add(p, OP_ROOT_OVERLAY, c->spec->image.value, "",
-			   OPF_IDMAP | OPF_HIDDEN);
+	struct op *o =
+		add(p, OP_ROOT_OVERLAY, c->spec->image.value, "", OPF_IDMAP | OPF_HIDDEN);
 
 	o->layer = keep(p, c->root_layer);
 	grant(p, "/", LL_FULL | LL_EXECUTE, false);
@@ -164,7 +166,6 @@ static void add_image_root(struct plan *p, const struct place_config *c)
 	o = add(p, OP_TMPFS, NULL, "/dev", 0);
 	o->arg = keep(p, "16777216");
 	add_dev(p);
-	add(p, OP_SELF, NULL, "/dev/shm", 0);
 	add(p, OP_DIR, NULL, c->home, 0);
 	if (c->home_dir)
 		add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
@@ -172,14 +173,14 @@ static void add_image_root(struct plan *p, const struct place_config *c)
 
 static void add_mount(struct plan *p, const struct place_mount *m)
 {
-	uint32_t flags = OPF_IDMAP | OPF_HIDDEN;
+	uint32_t flags = OPF_IDMAP | OPF_HIDDEN | OPF_HOSTILE;
 	struct stat st;
 	struct op *o;
 
 	if (stat(m->source, &st) == 0 && !S_ISDIR(st.st_mode))
 		flags |= OPF_FILE;
 	if (!(flags & OPF_FILE))
-		add(p, OP_DIR, NULL, m->target, 0);
+		add(p, OP_DIR, NULL, m->target, OPF_HOSTILE);
 	if (m->mode == MOUNT_OVERLAY) {
 		o = add(p, OP_OVERLAY, m->source, m->target, flags);
 		o->layer = keep(p, m->layer);
@@ -194,10 +195,12 @@ static int by_target(const void *a, const void *b)
 {
 	const struct place_mount *const *x = a, *const *y = b;
 
-	return strcmp((*x)->target, (*y)->target); /* a parent sorts before its children */
+	return strcmp((*x)->target,
+		      (*y)->target); /* a parent sorts before its children */
 }
 
-static int add_mounts(struct plan *p, const struct place_config *c, struct cove_error *err)
+static int add_mounts(struct plan *p, const struct place_config *c,
+		      struct cove_error *err)
 {
 	const struct place_mount *sorted[SPEC_LIST_MAX];
 
@@ -222,6 +225,7 @@ static size_t arena_need(const struct place_config *c)
 		n += m->layer ? strlen(m->layer) : 0;
 	}
 	n += c->home_dir ? strlen(c->home_dir) : 0;
+	n += c->hosts ? strlen(c->hosts) : 0;
 	n += c->root_layer ? strlen(c->root_layer) : 0;
 	return n + (c->spec->image.value ? strlen(c->spec->image.value) : 0);
 }
@@ -243,8 +247,8 @@ int plan_build(struct plan *p, const struct place_config *c, struct cove_error *
 		r = add_host_root(p, c, err);
 	if (r == 0)
 		r = add_mounts(p, c, err);
-	if (r == 0 && c->spec->image.kind == IMAGE_HOST)
-		add(p, OP_SEAL, NULL, "", 0);
+	for (size_t i = 0; c->spec->image.kind != IMAGE_HOST && i < p->n_ops; i++)
+		p->ops[i].flags |= OPF_HOSTILE; /* an image is somebody's work */
 	if (r == 0 && p->full)
 		return fail(err, COVE_EINVAL, 0, "too many mounts");
 	return r;

@@ -4,11 +4,11 @@
  *
  * plan_build() turns a place_config into a list of operations with every string made and
  * every decision taken; the child of the clone then only walks the list (proc_child.c).
- * What only the privileged parent can do (id-mapped mounts, when the caller is root) is done
- * by plan_prepare() before the clone and left in the operations as descriptors.
+ * What only the privileged parent can do (id-mapped mounts, when the caller is root) is
+ * done by plan_prepare() before the clone and left in the operations as descriptors.
  *
- * All targets are relative to the new root. Order matters: later operations may lie inside
- * what earlier ones mounted.
+ * All targets are relative to the new root. Order matters: later operations may lie
+ * inside what earlier ones mounted.
  */
 #ifndef COVE_BACKEND_PLAN_H
 #define COVE_BACKEND_PLAN_H
@@ -24,21 +24,23 @@ enum op_kind {
 	OP_DIR,          /* mkdir, parents included, mode 0755 */
 	OP_SYMLINK,      /* source = what it points to */
 	OP_BIND,         /* source = host path; flags */
-	OP_SELF,         /* make the directory `target` of the root a writable mount of its own */
 	OP_OVERLAY,      /* source = lower, layer = directory of upper/ and work/ */
 	OP_TMPFS,        /* arg: options */
 	OP_PROC,
 	OP_DEVPTS,
-	OP_SEAL, /* the root becomes read-only */
 };
 
 enum op_flags {
 	OPF_RDONLY = 1 << 0,
-	OPF_DEV = 1 << 1,      /* a device node: no MOUNT_ATTR_NODEV, target is a file */
+	OPF_DEV = 1 << 1,      /* a device node */
 	OPF_FILE = 1 << 2,     /* target is a file */
 	OPF_OPTIONAL = 1 << 3, /* skip if the source does not exist */
-	OPF_IDMAP = 1 << 4,    /* for a privileged caller: map the owner to the sandbox's user */
-	OPF_HIDDEN = 1 << 5,   /* lies where the sandbox's user cannot walk: parent prepares */
+	/* for a privileged caller: map the owner to the sandbox's user */
+	OPF_IDMAP = 1 << 4,
+	/* lies where the sandbox's user cannot walk: the parent prepares it */
+	OPF_HIDDEN = 1 << 5,
+	/* the way to the target may hold symlinks made by somebody else */
+	OPF_HOSTILE = 1 << 6,
 };
 
 struct op {
@@ -70,8 +72,8 @@ struct plan {
 
 int plan_build(struct plan *p, const struct place_config *c, struct cove_error *err);
 
-/* For a caller with CAP_SYS_ADMIN: opens and id-maps what the sandbox's user, who is nobody
- * outside, could not reach. host_uid: the id that user has on the host. */
+/* For a caller with CAP_SYS_ADMIN: opens and id-maps what the sandbox's user, who is
+ * nobody outside, could not reach. host_uid: the id that user has on the host. */
 int plan_prepare(struct plan *p, uint32_t host_uid, struct cove_error *err);
 
 void plan_clear(struct plan *p);

@@ -77,9 +77,11 @@ int plan_prepare(struct plan *p, uint32_t host_uid, struct cove_error *err)
 
 		if (!(o->flags & OPF_HIDDEN))
 			continue;
-		r = prepare(o->source, map, o->kind == OP_BIND, &m, host_uid, &o->fd, err);
+		r = prepare(o->source, map, o->kind == OP_BIND, &m, host_uid, &o->fd,
+			    err);
 		if (r == 0 && o->layer)
-			r = prepare(o->layer, true, false, &m, host_uid, &o->layer_fd, err);
+			r = prepare(o->layer, true, false, &m, host_uid, &o->layer_fd,
+				    err);
 	}
 	close_fd(&m.fd);
 	return r;

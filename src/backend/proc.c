@@ -3,18 +3,18 @@
  * proc - the process backend: a sandbox made of the kernel's own parts.
  *
  * Theory of operation. Everything is decided here, in the parent: the mount plan, the
- * Landlock ruleset, the (build-time) seccomp filter, the limits. Then one clone3 makes the
- * namespaces; the child (proc_child.c) walks the plan with raw system calls and execs
+ * Landlock ruleset, the (build-time) seccomp filter, the limits. Then one clone3 makes
+ * the namespaces; the child (proc_child.c) walks the plan with raw system calls and execs
  * cove-guest, whose only descriptor is the link. Any step that fails stops the start, and
  * the message names the step: nothing is skipped with a warning.
  *
  * Invariants
- *  1. The child shares our memory until its exec: the job, its stack and the plan live until
- *     `ready` reports end of file.
- *  2. The sandbox's user maps to one unprivileged id outside: the caller's own, or, when the
- *     caller is root, one from a range that nobody has (HOST_UID_BASE).
- *  3. The link is the lifeline: when the last copy of our end closes, however we die, the guest
- *     ends and the kernel kills everything in its pid namespace.
+ *  1. The child shares our memory until its exec: the job, its stack and the plan live
+ * until `ready` reports end of file.
+ *  2. The sandbox's user maps to one unprivileged id outside: the caller's own, or, when
+ * the caller is root, one from a range that nobody has (HOST_UID_BASE).
+ *  3. The link is the lifeline: when the last copy of our end closes, however we die, the
+ * guest ends and the kernel kills everything in its pid namespace.
  */
 #include "backend/proc_internal.h"
 
@@ -36,21 +36,37 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define STACK_SIZE (64u * 1024)
+#define STACK_SIZE (64u * 1024) /* of it, the last part for the network helper */
+#define NET_STACK (16u * 1024)
 #define HOST_UID_BASE 0x70000000u
 #define HOST_UID_MASK 0x0fffffffu
 
-/* ---- limits --------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------
+ */
 
 static const struct {
 	uint32_t limit, cg;
 	const char *key;
 } limit_bits[] = {
 	{LIMIT_MEMORY, CG_MEMORY, "resources.memoryMiB"},
-	{LIMIT_CPUS,   CG_CPU,	   "resources.cpus"	    },
-	{LIMIT_PIDS,   CG_PIDS,	"resources.pids"    },
-	{LIMIT_SWAP,   CG_SWAP,	"resources.swap"    },
+	{LIMIT_CPUS,   CG_CPU,    "resources.cpus"     },
+	{LIMIT_PIDS,   CG_PIDS,   "resources.pids"     },
+	{LIMIT_SWAP,   CG_SWAP,   "resources.swap"     },
 };
+
+/* A default that cannot bind here is not worth a cgroup: as many cpus as there are, and,
+ * where nobody asks for the count, pids, which RLIMIT_NPROC holds anyway. */
+static void drop_idle_limits(const struct spec *s, struct cgroup_limits *l)
+{
+	cpu_set_t cpus;
+
+	if (!(s->resources.set & LIMIT_PIDS))
+		l->pids = 0;
+	if (!(s->resources.set & LIMIT_CPUS) &&
+	    sched_getaffinity(0, sizeof(cpus), &cpus) == 0 &&
+	    l->cpus_milli >= 1000u * (unsigned)CPU_COUNT(&cpus))
+		l->cpus_milli = 0;
+}
 
 void proc_cgroup_limits(const struct spec *s, struct cgroup_limits *ret)
 {
@@ -77,19 +93,22 @@ static int judge_missing(struct place *p, const struct spec *s, bool degraded,
 			continue;
 		fail(err, COVE_EUNSUPPORTED, 0, "%s cannot be enforced here: %.300s",
 		     limit_bits[i].key, why->msg);
-		return hint(err, "%.200s%s--degraded runs without it and says so", why->hint,
-			    why->hint[0] ? "; " : "");
+		return hint(err, "%.200s%s--degraded runs without it and says so",
+			    why->hint, why->hint[0] ? "; " : "");
 	}
 	return 0;
 }
 
-static int make_cgroup(struct place *p, const struct place_config *c, struct cove_error *err)
+static int make_cgroup(struct place *p, const struct place_config *c,
+		       struct cove_error *err)
 {
 	struct cgroup_limits l;
 	struct cove_error why = {0};
 
 	proc_cgroup_limits(c->spec, &l);
 	l.account = c->account;
+	if (!c->account)
+		drop_idle_limits(c->spec, &l);
 	if (!l.memory_bytes && !l.cpus_milli && !l.pids)
 		return 0;
 	if (cgroup_create(&p->cgroup, c->id, &l, &p->missing, &why) < 0)
@@ -121,7 +140,8 @@ static int proc_set_limits(struct place *p, const struct spec *s, bool degraded,
 	return judge_missing(p, s, degraded, &why, err);
 }
 
-/* ---- the job --------------------------------------------------------------------------- */
+/* ---- the job
+ * --------------------------------------------------------------------------- */
 
 struct start {
 	struct plan plan;
@@ -160,20 +180,30 @@ static uint32_t unprivileged_id(const char *seed)
 	return HOST_UID_BASE + (h & HOST_UID_MASK);
 }
 
+/* Only ever lower than what we have ourselves. */
+static struct child_rlimit lower(int resource, uint64_t soft, uint64_t hard)
+{
+	struct rlimit now = {RLIM_INFINITY, RLIM_INFINITY};
+
+	getrlimit(resource, &now);
+	if (hard > now.rlim_max)
+		hard = now.rlim_max;
+	return (struct child_rlimit){resource, soft < hard ? soft : hard, hard};
+}
+
 static size_t fill_rlimits(struct child_rlimit *r, const struct spec *s)
 {
 	size_t n = 0;
 
-	r[n++] = (struct child_rlimit){RLIMIT_CORE, 0, 0};
-	r[n++] = (struct child_rlimit){RLIMIT_NOFILE, 4096, 65536};
-	r[n++] = (struct child_rlimit){RLIMIT_RTPRIO, 0, 0};
-	r[n++] = (struct child_rlimit){RLIMIT_MSGQUEUE, 819200, 819200};
+	r[n++] = lower(RLIMIT_CORE, 0, 0);
+	r[n++] = lower(RLIMIT_NOFILE, 4096, 65536);
+	r[n++] = lower(RLIMIT_RTPRIO, 0, 0);
+	r[n++] = lower(RLIMIT_MSGQUEUE, 819200, 819200);
 	if (s->resources.pids)
-		r[n++] = (struct child_rlimit){RLIMIT_NPROC, s->resources.pids,
-					       s->resources.pids};
+		r[n++] = lower(RLIMIT_NPROC, s->resources.pids, s->resources.pids);
 	if (s->resources.disk_bytes)
-		r[n++] = (struct child_rlimit){RLIMIT_FSIZE, s->resources.disk_bytes,
-					       s->resources.disk_bytes};
+		r[n++] = lower(RLIMIT_FSIZE, s->resources.disk_bytes,
+			       s->resources.disk_bytes);
 	return n;
 }
 
@@ -182,8 +212,9 @@ static int make_ruleset(struct start *s, struct place *p, struct cove_error *err
 	p->landlock_abi = landlock_abi();
 	if (!p->landlock_abi) {
 		fail(err, COVE_EUNSUPPORTED, 0, "Landlock: not in this kernel");
-		return hint(err, "Linux 5.13 or newer with 'landlock' in the lsm= list is "
-				 "needed; see 'cove doctor'");
+		return hint(err,
+			    "Linux 5.13 or newer with 'landlock' in the lsm= list is "
+			    "needed; see 'cove doctor'");
 	}
 	landlock_handled(p->landlock_abi, true, &s->job.handled);
 	s->job.ruleset = landlock_create(p->landlock_abi, &s->job.handled);
@@ -208,7 +239,7 @@ static int open_channels(struct start *s, const struct place_config *c,
 		return hint(err, "install cove completely, or set COVE_GUEST");
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->link) < 0 ||
-	    pipe2(s->ready, O_CLOEXEC) < 0 || (s->privileged && pipe2(s->go, O_CLOEXEC) < 0))
+	    pipe2(s->ready, O_CLOEXEC) < 0 || pipe2(s->go, O_CLOEXEC) < 0)
 		return fail(err, COVE_EIO, errno, "channel to the guest");
 	return 0;
 }
@@ -233,6 +264,7 @@ static int fill_job(struct start *s, struct place *p, const struct place_config 
 	}
 	j->plan = &s->plan;
 	j->go = s->go[0];
+	j->go_write = s->go[1];
 	j->uid = c->uid;
 	j->gid = c->gid;
 	j->drop_groups = s->privileged;
@@ -257,7 +289,8 @@ static void fill_cgroup(struct start *s, const struct place *p)
 			n = 0;
 			break;
 		}
-		snprintf(s->tasks[n], sizeof(s->tasks[n]), "%s/tasks", p->cgroup.dir[i].path);
+		snprintf(s->tasks[n], sizeof(s->tasks[n]), "%s/tasks",
+			 p->cgroup.dir[i].path);
 		s->tasks_list[n] = s->tasks[n];
 		n++;
 	}
@@ -265,13 +298,14 @@ static void fill_cgroup(struct start *s, const struct place *p)
 	s->job.cgroup_tasks = s->tasks_list;
 }
 
-/* ---- clone and wait -------------------------------------------------------------------- */
+/* ---- clone and wait
+ * -------------------------------------------------------------------- */
 
 static int clone_child(struct start *s, struct place *p, struct cove_error *err)
 {
 	/* A raw clone() with its own stack: glibc's wrapper sets up exactly that. */
 	int flags = CLONE_VM | CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
-		    CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+		    CLONE_NEWIPC | CLONE_NEWUTS; /* the network comes later */
 	sigset_t all, old;
 	int e;
 
@@ -284,18 +318,22 @@ static int clone_child(struct start *s, struct place *p, struct cove_error *err)
 	/* No handler of ours may run in the child; the guest sets its own mask. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	p->pid = clone(proc_child, s->stack + STACK_SIZE, flags, &s->job, &p->pidfd);
+	s->job.net_stack = s->stack + STACK_SIZE;
+	s->job.net_fd = -EIO;
+	p->pid = clone(proc_child, s->stack + STACK_SIZE - NET_STACK, flags, &s->job,
+		       &p->pidfd);
 	e = errno;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (p->pid < 0) {
 		p->pid = 0;
 		fail(err, COVE_EUNSUPPORTED, e, "create namespaces");
-		return hint(err, e == EPERM || e == ENOSPC || e == EUSERS
-					 ? "user namespaces are switched off: sysctl "
-					   "kernel.unprivileged_userns_clone, "
-					   "user.max_user_namespaces, or an AppArmor rule; "
-					   "see 'cove doctor'"
-					 : "see 'cove doctor'");
+		return hint(err,
+			    e == EPERM || e == ENOSPC || e == EUSERS
+				    ? "user namespaces are switched off: sysctl "
+				      "kernel.unprivileged_userns_clone, "
+				      "user.max_user_namespaces, or an AppArmor rule; "
+				      "see 'cove doctor'"
+				    : "see 'cove doctor'");
 	}
 	return 0;
 }
@@ -308,7 +346,9 @@ static int explain_failure(const struct start *s, struct cove_error *err)
 	if (j->stage == STAGE_MOUNT && j->detail < (int)s->plan.n_ops) {
 		const struct op *o = &s->plan.ops[j->detail];
 
-		what = o->kind == OP_PROC ? "/proc" : o->target && *o->target ? o->target : "/";
+		what = o->kind == OP_PROC        ? "/proc"
+		       : o->target && *o->target ? o->target
+						 : "/";
 	} else if (j->stage == STAGE_LANDLOCK && j->detail < (int)s->plan.n_grants) {
 		what = s->plan.grants[j->detail].path;
 	}
@@ -331,8 +371,8 @@ static int wait_exec(struct start *s, struct place *p, struct cove_error *err)
 		n = read(s->ready[0], &c, 1);
 	while (n < 0 && errno == EINTR);
 	if (s->job.error == 0 && s->job.stage == STAGE_EXEC) {
-		/* STAGE_EXEC without error: exec'd, or killed at that very point; the link
-		 * tells which. */
+		/* STAGE_EXEC without error: exec'd, or killed at that very point; the
+		 * link tells which. */
 		return 0;
 	}
 	(void)p;
@@ -342,8 +382,11 @@ static int wait_exec(struct start *s, struct place *p, struct cove_error *err)
 static int release_child(struct start *s, struct place *p, const struct place_config *c,
 			 struct cove_error *err)
 {
-	int r = 0;
+	int r = make_cgroup(p, c, err);
 
+	if (r < 0)
+		return r;
+	fill_cgroup(s, p);
 	if (s->privileged)
 		r = userns_write_maps(p->pid, c->uid, p->host_uid, c->gid, p->host_uid);
 	if (r < 0)
@@ -353,7 +396,7 @@ static int release_child(struct start *s, struct place *p, const struct place_co
 		if (r < 0)
 			return fail(err, COVE_EIO, -r, "enter the cgroup");
 	}
-	if (s->privileged && write(s->go[1], "g", 1) != 1)
+	if (write(s->go[1], "g", 1) != 1)
 		return fail(err, COVE_EIO, errno, "release the child");
 	return 0;
 }
@@ -370,7 +413,12 @@ static void proc_release(struct place *p)
 
 	close_fd(&p->link);
 	if (p->pidfd >= 0) {
+		struct pollfd ended = {.fd = p->pidfd, .events = POLLIN};
+
 		proc_kill(p);
+		/* poll, because a janitor (cove_leave) is not the guest's parent */
+		while (poll(&ended, 1, -1) < 0 && errno == EINTR)
+			;
 		while (waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED | __WALL) < 0 &&
 		       errno == EINTR)
 			;
@@ -391,9 +439,6 @@ static int run_start(struct start *s, struct place *p, const struct place_config
 		return err->code;
 	if (s->privileged && plan_prepare(&s->plan, p->host_uid, err) < 0)
 		return err->code;
-	if (make_cgroup(p, c, err) < 0)
-		return err->code;
-	fill_cgroup(s, p);
 	if (clone_child(s, p, err) < 0)
 		return err->code;
 	r = release_child(s, p, c, err);
@@ -410,14 +455,17 @@ static int run_start(struct start *s, struct place *p, const struct place_config
 	return 0;
 }
 
-static int proc_start(struct place *p, const struct place_config *c, struct cove_error *err)
+static int proc_start(struct place *p, const struct place_config *c,
+		      struct cove_error *err)
 {
-	struct start s = {.go = {-1, -1},
-			  .ready = {-1, -1},
-			  .link = {-1, -1},
-			  .guest = -1,
-			  .job = {.ruleset = -1},
-			  .plan = {.etc_ref = -1}};
+	struct start s = {
+		.go = {-1,  -1},
+		.ready = {-1,   -1},
+		.link = {-1,-1},
+		.guest = -1,
+		.job = {.ruleset = -1 },
+		.plan = {.etc_ref = -1  }
+        };
 	int r;
 
 	*p = (struct place){

@@ -23,8 +23,8 @@ struct report {
 	bool nomem;
 };
 
-static void item(struct report *r, const char *name, const char *required, const char *actual,
-		 bool ok)
+static void item(struct report *r, const char *name, const char *required,
+		 const char *actual, bool ok)
 {
 	json_t *o = json_pack("{s:s, s:s, s:s, s:b}", "item", name, "required", required,
 			      "actual", actual, "ok", ok);
@@ -74,12 +74,12 @@ static void status_items(struct report *r, int proc)
 	static const struct {
 		const char *key, *name, *want;
 	} want[] = {
-		{"\nNoNewPrivs", "no_new_privs",          "1"		 },
-		{"\nSeccomp",	  "seccomp mode",	  "2"               },
-		{"\nCapPrm",	 "capabilities permitted", "0000000000000000"},
-		{"\nCapEff",	 "capabilities effective", "0000000000000000"},
-		{"\nCapBnd",	 "capabilities bounding",	 "0000000000000000"},
-		{"\nCapAmb",	 "capabilities ambient",	 "0000000000000000"},
+		{"\nNoNewPrivs", "no_new_privs",           "1"               },
+		{"\nSeccomp",    "seccomp mode",           "2"               },
+		{"\nCapPrm",     "capabilities permitted", "0000000000000000"},
+		{"\nCapEff",     "capabilities effective", "0000000000000000"},
+		{"\nCapBnd",     "capabilities bounding",  "0000000000000000"},
+		{"\nCapAmb",     "capabilities ambient",   "0000000000000000"},
 	};
 	cleanup_buf struct buf b = BUF_INIT(65536);
 	char value[64];
@@ -90,7 +90,8 @@ static void status_items(struct report *r, int proc)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
 		status_value(b.data, want[i].key, value, sizeof(value));
-		item(r, want[i].name, want[i].want, value, strcmp(value, want[i].want) == 0);
+		item(r, want[i].name, want[i].want, value,
+		     strcmp(value, want[i].want) == 0);
 	}
 	item(r, "seccomp filter", "this build's", seccomp_guest_digest(), true);
 }
@@ -116,7 +117,8 @@ static void identity(struct report *r, const struct place *p, int proc)
 
 	if (ok && read_file_at(proc, "uid_map", &b) == 0 && b.data &&
 	    sscanf(b.data, "%u %u %u", &in, &out, &n) == 3)
-		snprintf(text, sizeof(text), "%u inside is %u outside, %u id", in, out, n);
+		snprintf(text, sizeof(text), "%u inside is %u outside, %u id", in, out,
+			 n);
 	item(r, "user map", "one id, unprivileged outside", text,
 	     n == 1 && out != 0 && out == p->host_uid);
 }
@@ -131,10 +133,12 @@ static void limit_item(struct report *r, const char *name, uint64_t want, uint64
 	snprintf(w, sizeof(w), "%" PRIu64 "%s", want, asked ? "" : " (default)");
 	if (missing)
 		snprintf(h, sizeof(h), "not enforced on this host");
+	else if (!have)
+		snprintf(h, sizeof(h), "all that this host has");
 	else
 		snprintf(h, sizeof(h), "%" PRIu64, have);
 	/* A default that the host cannot give was never asked for: shown, not counted. */
-	item(r, name, w, h, (!missing && have && have <= want + 4096) || (missing && !asked));
+	item(r, name, w, h, missing || !have ? !asked : have <= want + 4096);
 }
 
 static void limits(struct report *r, const struct place *p, const struct spec *s)

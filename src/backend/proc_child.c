@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 /* The sanitizers' own tables must not be touched from a stack they do not know. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -31,11 +32,11 @@
 #define CLOEXEC_MOUNT 1        /* FSOPEN_CLOEXEC, FSMOUNT_CLOEXEC */
 #define O_PATH_ (O_PATH | O_CLOEXEC)
 
-#define TRY(expr)                                                                        \
-	do {                                                                             \
-		long try_ = (expr);                                                      \
-		if (try_ < 0)                                                            \
-			return try_;                                                     \
+#define TRY(expr) \
+	do { \
+		long try_ = (expr); \
+		if (try_ < 0) \
+			return try_; \
 	} while (0)
 
 static const char *const stage_texts[] = {
@@ -101,24 +102,23 @@ IN_CHILD static void fd_path(char out[64], long fd, const char *name)
 	out[n] = '\0';
 }
 
-/* ---- mounting ------------------------------------------------------------------------ */
+/* ---- mounting ------------------------------------------------------------------------
+ */
 
-/* Opens a target below the root, following no symlink: what lies in a project or an image
- * may be hostile. */
-IN_CHILD static long open_target(int root, const char *path)
+/* Attaches a mount below the root. Where the way there may hold symlinks made by somebody
+ * else (a project, an image) none is followed. Descriptors stay open: the exec closes
+ * them, which is cheaper than forty calls; only the unbounded spec mounts clean up after
+ * themselves. */
+IN_CHILD static long attach(long mount, int root, const char *target, bool hostile)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
 			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
+	long at, r;
 
-	if (!*path)
-		path = ".";
-	return raw4(SYS_openat2, root, path, &how, sizeof(how));
-}
-
-IN_CHILD static long attach(long mount, int root, const char *target)
-{
-	long at = open_target(root, target), r;
-
+	if (!hostile && *target)
+		return raw5(SYS_move_mount, mount, "", root, target,
+			    MOVE_MOUNT_F_EMPTY_PATH);
+	at = raw4(SYS_openat2, root, *target ? target : ".", &how, sizeof(how));
 	TRY(at);
 	r = raw5(SYS_move_mount, mount, "", at, "",
 		 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
@@ -153,8 +153,8 @@ IN_CHILD static long make_tmpfs(const char *size, uint64_t attr)
 {
 	const char *const options[][2] = {
 		{"mode", "0755"},
-		{"size", size  }
-	};
+                {"size", size  }
+        };
 
 	return make_fs("tmpfs", options, size ? 2 : 1, attr);
 }
@@ -169,36 +169,46 @@ IN_CHILD static long set_attr(long mount, uint64_t set)
 
 IN_CHILD static uint64_t bind_attr(const struct op *o)
 {
-	return MOUNT_ATTR_NOSUID | (o->flags & OPF_DEV ? 0 : MOUNT_ATTR_NODEV) |
+	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 	       (o->flags & OPF_RDONLY ? MOUNT_ATTR_RDONLY : 0);
 }
 
-/* Creates the parents of path, and path itself as a directory or, with file, as a file. */
+IN_CHILD static long make_last(int root, const char *path, bool file)
+{
+	long r;
+
+	if (!file)
+		return raw3(SYS_mkdirat, root, path, 0755);
+	r = raw4(SYS_openat, root, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+		 0644);
+	if (r >= 0)
+		close_raw(r);
+	return r;
+}
+
+/* Creates path as a directory or, with file, as a file; its parents too, if they are
+ * missing. EROFS is no failure: attach() will tell whether it is there. */
 IN_CHILD static long make_target(int root, const char *path, bool file)
 {
 	char part[4096];
-	long n = len_of(path), r = 0;
+	long n = len_of(path), r = make_last(root, path, file);
 
-	if (n == 0 || n >= (long)sizeof(part))
-		return n ? -ENAMETOOLONG : 0;
-	for (long i = 0; i <= n; i++) {
+	if (n >= (long)sizeof(part))
+		return -ENAMETOOLONG;
+	for (long i = 0; r == -ENOENT && i < n; i++) {
 		part[i] = path[i];
-		if (path[i] != '/' && path[i] != '\0')
+		if (path[i] != '/' || i == 0)
 			continue;
 		part[i] = '\0';
-		if (file && i == n) {
-			r = raw4(SYS_openat, root, part,
-				 O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-			if (r >= 0)
-				close_raw(r);
-		} else {
-			r = raw3(SYS_mkdirat, root, part, 0755);
-		}
+		r = raw3(SYS_mkdirat, root, part, 0755);
 		if (r < 0 && r != -EEXIST && r != -EROFS)
 			return r;
-		part[i] = path[i];
+		part[i] = '/';
+		r = -ENOENT;
 	}
-	return 0; /* EROFS: attach() will tell whether it is there */
+	if (r == -ENOENT)
+		r = make_last(root, path, file);
+	return r < 0 && r != -EEXIST && r != -EROFS ? r : 0;
 }
 
 IN_CHILD static long do_bind(int root, const struct op *o)
@@ -213,24 +223,28 @@ IN_CHILD static long do_bind(int root, const struct op *o)
 		return 0;
 	TRY(m);
 	TRY(make_target(root, o->target, o->flags & OPF_FILE));
-	r = set_attr(m, bind_attr(o));
+	r = o->flags & OPF_DEV
+		    ? 0
+		    : set_attr(m, bind_attr(o)); /* a node has no flags to set */
 	if (r >= 0)
-		r = attach(m, root, o->target);
-	if (o->fd < 0)
+		r = attach(m, root, o->target, o->flags & OPF_HOSTILE);
+	if (o->fd < 0 && (o->flags & OPF_HOSTILE))
 		close_raw(m);
 	return r;
 }
 
-/* An attached descriptor of a layer: overlayfs refuses detached mounts. Prepared layers are
- * stacked where the overlay itself will cover them. */
+/* An attached descriptor of a layer: overlayfs refuses detached mounts. Prepared layers
+ * are stacked where the overlay itself will cover them. */
 IN_CHILD static long layer(int root, int prepared, const char *path, const char *target)
 {
 	if (prepared < 0)
 		return raw4(SYS_openat, AT_FDCWD, path, O_PATH_ | O_DIRECTORY, 0);
-	TRY(attach(prepared, root, target));
+	TRY(attach(prepared, root, target, true));
 	return prepared;
 }
 
+/* volatile: otherwise every copy-up and the unmount itself sync the whole disk below.
+ * What the layer holds is made durable when the sandbox ends (core/box.c). */
 IN_CHILD static long make_overlay(int root, const struct op *o)
 {
 	char lower[64], upper[64], work[64];
@@ -238,8 +252,9 @@ IN_CHILD static long make_overlay(int root, const struct op *o)
 		{"lowerdir",  lower},
 		{"upperdir",  upper},
 		{"workdir",   work },
-		{"userxattr", NULL }
-	};
+		{"userxattr", NULL },
+		{"volatile",  NULL }
+        };
 	/* upper and work are two directories of one parent: one layer mount holds both */
 	long up = layer(root, o->layer_fd, o->layer, o->target);
 	long low;
@@ -250,7 +265,7 @@ IN_CHILD static long make_overlay(int root, const struct op *o)
 	fd_path(lower, low, NULL);
 	fd_path(upper, up, "upper");
 	fd_path(work, up, "work");
-	return make_fs("overlay", options, 4, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return make_fs("overlay", options, 5, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
 IN_CHILD static long do_overlay(int root, const struct op *o)
@@ -258,19 +273,7 @@ IN_CHILD static long do_overlay(int root, const struct op *o)
 	long m = make_overlay(root, o);
 
 	TRY(m);
-	return attach(m, root, o->target);
-}
-
-/* The directory as a mount of its own, so that it stays writable when the root is sealed. */
-IN_CHILD static long do_self(int root, const struct op *o)
-{
-	long m = raw3(SYS_open_tree, root, o->target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	long r;
-
-	TRY(m);
-	r = attach(m, root, o->target);
-	close_raw(m);
-	return r;
+	return attach(m, root, o->target, o->flags & OPF_HOSTILE);
 }
 
 IN_CHILD static long do_proc(int root, const struct op *o)
@@ -279,20 +282,20 @@ IN_CHILD static long do_proc(int root, const struct op *o)
 			 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 
 	TRY(m);
-	return attach(m, root, o->target);
+	return attach(m, root, o->target, o->flags & OPF_HOSTILE);
 }
 
 IN_CHILD static long do_devpts(int root, const struct op *o)
 {
 	static const char *const options[][2] = {
 		{"newinstance", NULL  },
-		{"ptmxmode",    "0666"},
-		{"mode",        "0620"}
-	};
+                {"ptmxmode",    "0666"},
+                {"mode",        "0620"}
+        };
 	long m = make_fs("devpts", options, 3, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 
 	TRY(m);
-	return attach(m, root, o->target);
+	return attach(m, root, o->target, o->flags & OPF_HOSTILE);
 }
 
 IN_CHILD static long do_tmpfs(int root, const struct op *o)
@@ -300,7 +303,7 @@ IN_CHILD static long do_tmpfs(int root, const struct op *o)
 	long m = make_tmpfs(o->arg, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 
 	TRY(m);
-	return attach(m, root, o->target);
+	return attach(m, root, o->target, o->flags & OPF_HOSTILE);
 }
 
 IN_CHILD static long do_op(int root, const struct op *o)
@@ -312,8 +315,6 @@ IN_CHILD static long do_op(int root, const struct op *o)
 		return raw3(SYS_symlinkat, o->source, root, o->target);
 	case OP_BIND:
 		return do_bind(root, o);
-	case OP_SELF:
-		return do_self(root, o);
 	case OP_OVERLAY:
 		return do_overlay(root, o);
 	case OP_TMPFS:
@@ -322,26 +323,22 @@ IN_CHILD static long do_op(int root, const struct op *o)
 		return do_proc(root, o);
 	case OP_DEVPTS:
 		return do_devpts(root, o);
-	case OP_SEAL: {
-		struct mount_attr a = {.attr_set = MOUNT_ATTR_RDONLY};
-
-		return raw5(SYS_mount_setattr, root, "", AT_EMPTY_PATH, &a, sizeof(a));
-	}
 	default:
 		return -EINVAL;
 	}
 }
 
-/* The root is stacked on the old "/": path look-ups of this process still start in the old
- * root below it, so host paths stay usable until the pivot. */
+/* The root is stacked on the old "/": path look-ups of this process still start in the
+ * old root below it, so host paths stay usable until the pivot. */
 IN_CHILD static long make_root(const struct op *o)
 {
 	long old = raw4(SYS_openat, AT_FDCWD, "/", O_PATH_ | O_DIRECTORY, 0);
 	long m;
 
 	TRY(old);
-	m = o->kind == OP_ROOT_TMPFS ? make_tmpfs(o->arg, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-				     : make_overlay((int)old, o);
+	m = o->kind == OP_ROOT_TMPFS
+		    ? make_tmpfs(o->arg, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+		    : make_overlay((int)old, o);
 	if (m >= 0) {
 		long r = raw5(SYS_move_mount, m, "", old, "",
 			      MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
@@ -381,15 +378,15 @@ IN_CHILD static long pivot(int root)
 	return raw1(SYS_chdir, "/");
 }
 
-/* ---- identity and confinement ----------------------------------------------------------- */
+/* ---- identity and confinement
+ * ----------------------------------------------------------- */
 
 IN_CHILD static long wait_go(const struct child_job *j)
 {
 	char c;
 	long n;
 
-	if (j->go < 0)
-		return 0;
+	close_raw(j->go_write); /* or its end would never be seen */
 	n = raw3(SYS_read, j->go, &c, 1);
 	return n == 1 ? 0 : n < 0 ? n : -EPIPE; /* the parent gave up */
 }
@@ -417,8 +414,8 @@ IN_CHILD static long set_ids(const struct child_job *j)
 	return raw3(SYS_setresuid, j->uid, j->uid, j->uid);
 }
 
-/* No further user namespace, whatever a later bug in the filter lets through, and a share of
- * the inotify instances that the user's own programs need too. */
+/* No further user namespace, whatever a later bug in the filter lets through, and a share
+ * of the inotify instances that the user's own programs need too. */
 IN_CHILD static long limit_namespaces(void)
 {
 	long r = write_knob("/proc/sys/user/max_user_namespaces", "0");
@@ -439,18 +436,46 @@ IN_CHILD static long loopback_up(void)
 	return r;
 }
 
+/* A network namespace takes the kernel longer than all others together, so a helper
+ * process makes it while we mount; it shares our memory and descriptors and ends at once.
+ */
+IN_CHILD static int net_helper(void *arg)
+{
+	struct child_job *j = arg;
+	long r = raw1(SYS_unshare, CLONE_NEWNET);
+
+	if (r >= 0)
+		r = loopback_up();
+	if (r >= 0)
+		r = raw4(SYS_openat, AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC,
+			 0);
+	j->net_fd = (int)r;
+	return 0;
+}
+
+IN_CHILD static long net_begin(struct child_job *j)
+{
+	long pid = raw_clone(CLONE_VM | CLONE_FILES, j->net_stack, net_helper, j);
+
+	TRY(pid);
+	j->net_pid = (int)pid;
+	return 0;
+}
+
+IN_CHILD static long net_join(struct child_job *j)
+{
+	TRY(raw4(SYS_wait4, j->net_pid, 0, __WALL, 0));
+	TRY(j->net_fd);
+	return raw2(SYS_setns, j->net_fd, CLONE_NEWNET);
+}
+
 IN_CHILD static long set_rlimits(struct child_job *j)
 {
 	for (size_t i = 0; i < j->n_rlimits; i++) {
 		const struct child_rlimit *l = &j->rlimits[i];
-		struct rlimit64 v = {l->soft, l->hard}, now;
+		struct rlimit64 v = {l->soft, l->hard};
 
 		j->detail = (int)i;
-		TRY(raw4(SYS_prlimit64, 0, l->resource, 0, &now));
-		if (v.rlim_max > now.rlim_max)
-			v.rlim_max = now.rlim_max; /* only ever lower */
-		if (v.rlim_cur > v.rlim_max)
-			v.rlim_cur = v.rlim_max;
 		TRY(raw4(SYS_prlimit64, 0, l->resource, &v, 0));
 	}
 	return 0;
@@ -478,15 +503,17 @@ IN_CHILD static long drop_caps(void)
 	return raw5(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-IN_CHILD static uint64_t mask_rights(const struct child_job *j, uint64_t rights, bool is_dir)
+IN_CHILD static uint64_t mask_rights(const struct child_job *j, uint64_t rights,
+				     bool is_dir)
 {
-	const uint64_t file_rights = LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE |
-				     LL_IOCTL_DEV;
+	const uint64_t file_rights =
+		LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV;
 
 	return rights & j->handled.fs & (is_dir ? ~0ull : file_rights);
 }
 
-IN_CHILD static long add_rule(const struct child_job *j, int fd, uint64_t rights, bool is_dir)
+IN_CHILD static long add_rule(const struct child_job *j, int fd, uint64_t rights,
+			      bool is_dir)
 {
 	struct landlock_path_rule rule = {mask_rights(j, rights, is_dir), fd};
 
@@ -503,7 +530,6 @@ IN_CHILD static long grant_path(const struct child_job *j, const struct landlock
 	r = add_rule(j, (int)fd, g->rights, true);
 	if (r == -EINVAL) /* a file: only a file's rights fit */
 		r = add_rule(j, (int)fd, g->rights, false);
-	close_raw(fd);
 	return r;
 }
 
@@ -518,7 +544,8 @@ IN_CHILD static long apply_landlock(struct child_job *j)
 	return raw2(SYS_landlock_restrict_self, j->ruleset, 0);
 }
 
-/* stdin, stdout and stderr are /dev/null, 3 is the link, nothing else survives the exec. */
+/* stdin, stdout and stderr are /dev/null, 3 is the link, nothing else survives the exec.
+ */
 IN_CHILD static long arrange_fds(struct child_job *j)
 {
 	long null = raw4(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
@@ -530,11 +557,12 @@ IN_CHILD static long arrange_fds(struct child_job *j)
 	return raw3(SYS_close_range, 4, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
-/* ---- the sequence -------------------------------------------------------------------------- */
+/* ---- the sequence
+ * -------------------------------------------------------------------------- */
 
 IN_CHILD static long step(struct child_job *j, int *root)
 {
-	switch (j->stage) {
+	switch ((enum child_stage)j->stage) {
 	case STAGE_WAIT:
 		return wait_go(j);
 	case STAGE_CGROUP:
@@ -551,8 +579,10 @@ IN_CHILD static long step(struct child_job *j, int *root)
 		return pivot(*root);
 	case STAGE_SYSCTL:
 		return limit_namespaces();
-	case STAGE_LOOPBACK:
-		return loopback_up();
+	case STAGE_NET_BEGIN:
+		return net_begin(j);
+	case STAGE_NET:
+		return net_join(j);
 	case STAGE_HOSTNAME:
 		return raw2(SYS_sethostname, j->hostname, len_of(j->hostname));
 	case STAGE_TIME_NS:
@@ -578,7 +608,7 @@ IN_CHILD int proc_child(void *job)
 	int root = -1;
 
 	raw1(SYS_umask, 022);
-	for (int s = STAGE_WAIT; s <= STAGE_EXEC; s++) {
+	for (int s = STAGE_NET_BEGIN; s <= STAGE_EXEC; s++) {
 		long r;
 
 		j->stage = s;

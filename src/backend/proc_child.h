@@ -2,9 +2,10 @@
 /*
  * proc_child - what runs between the clone and the exec of cove-guest.
  *
- * The child shares the parent's memory (CLONE_VM), so that a caller of a gigabyte starts a
- * sandbox as fast as a small one. It therefore only reads the job, makes raw system calls,
- * and writes the three result fields; every string, table and filter was made before.
+ * The child shares the parent's memory (CLONE_VM), so that a caller of a gigabyte starts
+ * a sandbox as fast as a small one. It therefore only reads the job, makes raw system
+ * calls, and writes the three result fields; every string, table and filter was made
+ * before.
  */
 #ifndef COVE_BACKEND_PROC_CHILD_H
 #define COVE_BACKEND_PROC_CHILD_H
@@ -15,24 +16,26 @@
 #include <linux/filter.h>
 
 /* Stages in order; the text is what a failed start says. */
-#define CHILD_STAGES(X)                                                                  \
-	X(STAGE_WAIT, "wait for the parent")                                             \
-	X(STAGE_CGROUP, "enter the cgroup")                                              \
-	X(STAGE_IDS, "map user and group")                                               \
-	X(STAGE_CGROUP_NS, "enter cgroup namespace")                                     \
-	X(STAGE_PRIVATE, "make mounts private")                                          \
-	X(STAGE_MOUNT, "mount")                                                          \
-	X(STAGE_PIVOT, "pivot_root")                                                     \
-	X(STAGE_SYSCTL, "limit namespaces")                                              \
-	X(STAGE_LOOPBACK, "bring up loopback")                                           \
-	X(STAGE_HOSTNAME, "set host name")                                               \
-	X(STAGE_TIME_NS, "enter time namespace")                                         \
-	X(STAGE_RLIMIT, "set resource limits")                                           \
-	X(STAGE_CAPS, "drop capabilities")                                               \
-	X(STAGE_LANDLOCK, "apply Landlock")                                              \
-	X(STAGE_SECCOMP, "apply seccomp")                                                \
-	X(STAGE_FDS, "arrange descriptors")                                              \
-	X(STAGE_EXEC, "start cove-guest")                                                \
+#define CHILD_STAGES(X) \
+	X(STAGE_NET_BEGIN, "start the network namespace's helper") \
+	X(STAGE_PRIVATE, "make mounts private") \
+	X(STAGE_HOSTNAME, "set host name") \
+	X(STAGE_TIME_NS, "enter time namespace") \
+	X(STAGE_RLIMIT, "set resource limits") \
+	/* so far in parallel with the parent, who makes the cgroup */ \
+	X(STAGE_WAIT, "wait for the parent") \
+	X(STAGE_CGROUP, "enter the cgroup") \
+	X(STAGE_IDS, "map user and group") \
+	X(STAGE_CGROUP_NS, "enter cgroup namespace") \
+	X(STAGE_MOUNT, "mount") \
+	X(STAGE_NET, "network namespace with loopback up") \
+	X(STAGE_PIVOT, "pivot_root") \
+	X(STAGE_SYSCTL, "limit namespaces") \
+	X(STAGE_CAPS, "drop capabilities") \
+	X(STAGE_LANDLOCK, "apply Landlock") \
+	X(STAGE_SECCOMP, "apply seccomp") \
+	X(STAGE_FDS, "arrange descriptors") \
+	X(STAGE_EXEC, "start cove-guest") \
 	X(STAGE_DONE, "done")
 
 enum child_stage {
@@ -50,10 +53,10 @@ struct child_job {
 	/* given */
 	const struct plan *plan;
 	const char *uid_map, *gid_map; /* to write ourselves; NULL: the parent does */
-	int go;                        /* wait for a byte here before anything; -1: do not */
-	/* "tasks" files of v1 groups to enter, NULL-terminated. Done by the child itself: a
-	 * task that moves only itself does not wait for a grace period of the kernel, which
-	 * takes milliseconds. */
+	int go, go_write;              /* a byte comes when maps and cgroup are ready */
+	/* "tasks" files of v1 groups to enter, NULL-terminated. Done by the child itself:
+	 * a task that moves only itself does not wait for a grace period of the kernel,
+	 * which takes milliseconds. */
 	const char *const *cgroup_tasks;
 	uint32_t uid, gid; /* inside */
 	bool drop_groups;
@@ -65,6 +68,10 @@ struct child_job {
 	const struct sock_fprog *filter;
 	int link, guest;
 	char *const *argv, *const *envp;
+	char *net_stack;     /* end of the stack of the helper that makes the network
+				namespace */
+	volatile int net_fd; /* its result: a descriptor, or a negative errno */
+	int net_pid;
 	/* results, valid once the child has exec'd or ended */
 	volatile int stage;  /* reached; STAGE_EXEC with error 0 means running */
 	volatile int error;  /* errno of what failed, or 0 */

@@ -20,9 +20,9 @@
 enum { STACK = 32768 };
 
 struct trial {
-	int flags;                 /* namespaces to enter */
-	long (*inside)(void);      /* what to try there */
-	volatile long result;      /* 0 or -errno */
+	int flags;            /* namespaces to enter */
+	long (*inside)(void); /* what to try there */
+	volatile long result; /* 0 or -errno */
 };
 
 /* Shares our memory, so only raw system calls. */
@@ -89,8 +89,9 @@ static long try_proc(void)
 
 static long probe_namespaces(void)
 {
-	struct trial t = {.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-				   CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP};
+	struct trial t = {.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
+				   CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+				   CLONE_NEWCGROUP};
 
 	return run_trial(&t);
 }
@@ -126,7 +127,8 @@ static long probe_seccomp(void)
 {
 	uint32_t action = 0x7fff0000u; /* SECCOMP_RET_ALLOW */
 
-	return syscall(SYS_seccomp, 2 /* GET_ACTION_AVAIL */, 0, &action) < 0 ? -errno : 0;
+	return syscall(SYS_seccomp, 2 /* GET_ACTION_AVAIL */, 0, &action) < 0 ? -errno
+									      : 0;
 }
 
 static const struct {
@@ -135,22 +137,25 @@ static const struct {
 } checks[] = {
 	{"namespaces", "user, mount, pid, net, ipc, uts and cgroup namespaces",
 	 "sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 "
-	 "kernel.apparmor_restrict_unprivileged_userns=0",
-	 probe_namespaces},
-	{"mounts", "the mount API by descriptor (Linux 5.12)", "use a newer kernel", probe_mounts},
-	{"proc", "a /proc of its own", "outside of a container, or one run with "
-	 "--security-opt systempaths=unconfined", probe_proc},
-	{"overlayfs", "overlay mounts in a user namespace (Linux 5.11)", "modprobe overlay",
-	 probe_overlay},
-	{"landlock", "Landlock", "boot with lsm=landlock,... on the kernel command line",
-	 probe_landlock},
-	{"seccomp", "seccomp filters", "use a kernel with CONFIG_SECCOMP_FILTER", probe_seccomp},
+	 "kernel.apparmor_restrict_unprivileged_userns=0",									       probe_namespaces},
+	{"mounts",     "the mount API by descriptor (Linux 5.12)",              "use a newer kernel",
+	 probe_mounts																    },
+	{"proc",       "a /proc of its own",
+	 "outside of a container, or one run with "
+	 "--security-opt systempaths=unconfined",											probe_proc      },
+	{"overlayfs",  "overlay mounts in a user namespace (Linux 5.11)",
+	 "modprobe overlay",													     probe_overlay   },
+	{"landlock",   "Landlock",					      "boot with lsm=landlock,... on the kernel command line",
+	 probe_landlock																  },
+	{"seccomp",    "seccomp filters",				       "use a kernel with CONFIG_SECCOMP_FILTER",
+	 probe_seccomp																   },
 };
 
-static int report(json_t *out, const char *name, bool ok, const char *detail, const char *fix)
+static int report(json_t *out, const char *name, bool ok, const char *detail,
+		  const char *fix)
 {
-	json_t *o = json_pack("{s:s, s:s, s:b, s:s}", "name", name, "backend", "process", "ok", ok,
-			      "detail", detail);
+	json_t *o = json_pack("{s:s, s:s, s:b, s:s}", "name", name, "backend", "process",
+			      "ok", ok, "detail", detail);
 
 	if (!o)
 		return -1;
@@ -172,21 +177,27 @@ int proc_probe(json_t *out, struct cove_error *err)
 			     checks[i].needs);
 			hint(err, "%s", checks[i].fix);
 		}
-		snprintf(detail, sizeof(detail), "%s%s%s", checks[i].needs, r < 0 ? ": " : "",
-			 r < 0 ? strerror((int)-r) : "");
+		snprintf(detail, sizeof(detail), "%s%s%s", checks[i].needs,
+			 r < 0 ? ": " : "", r < 0 ? strerror((int)-r) : "");
 		if (checks[i].probe == probe_landlock && r == 0)
-			snprintf(detail, sizeof(detail), "Landlock ABI %d", landlock_abi());
+			snprintf(detail, sizeof(detail), "Landlock ABI %d",
+				 landlock_abi());
 		if (out && report(out, checks[i].name, r >= 0, detail, checks[i].fix) < 0)
 			return fail_nomem(err);
 	}
 	if (out) {
-		char text[400];
+		char text[600] = "";
 		uint32_t usable = 0;
+		char *fix;
 
-		/* Limits are a matter of degree: their lack does not make the backend useless. */
+		/* Limits are a matter of degree: their lack does not make the backend
+		 * useless. */
 		if (cgroup_probe(text, sizeof(text), &usable) < 0)
 			usable = 0;
-		if (report(out, "cgroup", usable != 0, text, text) < 0)
+		fix = strchr(text, '\n'); /* the second line, if something is missing */
+		if (fix)
+			*fix++ = '\0';
+		if (report(out, "cgroup", !fix, text, fix ? fix : "") < 0)
 			return fail_nomem(err);
 	}
 	return bad ? err->code : 0;

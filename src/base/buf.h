@@ -16,9 +16,9 @@ struct buf {
 	size_t len, cap, max;
 };
 
-#define BUF_INIT(max_)                                                                   \
-	{                                                                                \
-		.max = (max_)                                                            \
+#define BUF_INIT(max_) \
+	{ \
+		.max = (max_) \
 	}
 
 void buf_init(struct buf *b, size_t max);
@@ -28,7 +28,7 @@ int buf_append(struct buf *b, const void *data, size_t n); /* same */
 int buf_puts(struct buf *b, const char *s);
 int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_consume(struct buf *b, size_t n); /* drops n bytes from the front */
-char *buf_steal(struct buf *b);            /* the string, now the caller's; NULL if empty */
+char *buf_steal(struct buf *b); /* the string, now the caller's; NULL if empty */
 
 static inline void buf_clearp(struct buf *b)
 {

@@ -40,7 +40,8 @@ int read_fd(int fd, struct buf *b)
 			n = read(fd, &c, 1);
 			return n < 0 ? -errno : n ? -ENOBUFS : 0;
 		}
-		n = read(fd, b->data + b->len, min_size(b->cap - b->len - 1, b->max - b->len));
+		n = read(fd, b->data + b->len,
+			 min_size(b->cap - b->len - 1, b->max - b->len));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -72,15 +73,17 @@ static int write_synced(int fd, const void *data, size_t n, mode_t mode, int syn
 	return 0;
 }
 
-int write_file_atomic(int dirfd, const char *name, const void *data, size_t n, mode_t mode,
-		      int sync)
+int write_file_atomic(int dirfd, const char *name, const void *data, size_t n,
+		      mode_t mode, int sync)
 {
 	char tmp[300];
 	int r;
 
-	if (snprintf(tmp, sizeof(tmp), ".%s.%d.tmp", name, (int)getpid()) >= (int)sizeof(tmp))
+	if (snprintf(tmp, sizeof(tmp), ".%s.%d.tmp", name, (int)getpid()) >=
+	    (int)sizeof(tmp))
 		return -ENAMETOOLONG;
-	cleanup_fd int fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	cleanup_fd int fd =
+		openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	r = write_synced(fd, data, n, mode, sync);
@@ -91,7 +94,8 @@ int write_file_atomic(int dirfd, const char *name, const void *data, size_t n, m
 		return r;
 	}
 	if (sync) {
-		cleanup_fd int dir = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		cleanup_fd int dir =
+			openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (dir < 0 || fsync(dir) < 0)
 			return -errno;
@@ -127,9 +131,11 @@ int mkdir_p(const char *path, mode_t mode)
 	return 0;
 }
 
-/* ---- removing trees that an agent may have made as nasty as it could -------------------- */
+/* ---- removing trees that an agent may have made as nasty as it could
+ * -------------------- */
 
-#define REMOVE_DEPTH 32 /* deeper directories are moved up first: no recursion without end */
+#define REMOVE_DEPTH \
+	32 /* deeper directories are moved up first: no recursion without end */
 
 struct removal {
 	int top; /* the directory that is being removed */

@@ -19,8 +19,8 @@ int read_file_at(int dirfd, const char *name, struct buf *b);
 /* Writes name so that a crash leaves the old or the new content, never a mixture:
  * temporary file, fsync, rename, fsync of the directory. sync=0 skips both fsyncs (for
  * files that may be lost with the host, not with the process). */
-int write_file_atomic(int dirfd, const char *name, const void *data, size_t n, mode_t mode,
-		      int sync);
+int write_file_atomic(int dirfd, const char *name, const void *data, size_t n,
+		      mode_t mode, int sync);
 
 /* One short write to an existing file (a cgroup or proc knob). */
 int write_knob_at(int dirfd, const char *name, const char *text);

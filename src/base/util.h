@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define container_of(p, type, member)                                                    \
-	((type *)(void *)((char *)(p) - offsetof(type, member)))
+#define container_of(p, type, member) \
+	((type *)(void *)((char *)(p)-offsetof(type, member)))
 
 static inline void freep(void *pp)
 {
@@ -33,16 +33,16 @@ static inline void closep(const int *fd)
 
 #define cleanup_free __attribute__((cleanup(freep)))
 #define cleanup_fd __attribute__((cleanup(closep)))
-#define DEFINE_CLEANUP(T, fn)                                                            \
-	static inline void fn##p(T **p)                                                  \
-	{                                                                                \
-		fn(*p);                                                                  \
+#define DEFINE_CLEANUP(T, fn) \
+	static inline void fn##p(T **p) \
+	{ \
+		fn(*p); \
 	}
-#define take_ptr(v)                                                                      \
-	__extension__({                                                                  \
-		__auto_type t_ = (v);                                                    \
-		(v) = NULL;                                                              \
-		t_;                                                                      \
+#define take_ptr(v) \
+	__extension__({ \
+		__auto_type t_ = (v); \
+		(v) = NULL; \
+		t_; \
 	})
 
 static inline int take_fd(int *fd)

@@ -75,13 +75,14 @@ int cmd_cp(const struct args *a)
 	const char *src = a->words[0], *dst = a->words[1];
 	size_t from_len = 0, to_len = 0;
 	const char *from = inside(src, &from_len), *to = inside(dst, &to_len);
+	const char *path = from ? from : to;
 	char name[256];
 
-	if (!from == !to)
+	if (!path || (from && to))
 		return cli_usage(a->cmd,
 				 from ? "both sides are in a sandbox: copy via the host"
 				      : "no side is in a sandbox: write NAME:PATH");
-	if (from ? !*from : !*to)
+	if (!*path)
 		return cli_usage(a->cmd, "%s: no path after the ':'", from ? src : dst);
 	snprintf(name, sizeof(name), "%.*s", (int)(from ? from_len : to_len),
 		 from ? src : dst);

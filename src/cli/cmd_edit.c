@@ -29,34 +29,54 @@ static void edit_clear(struct edit *e)
 	free(e->after);
 }
 
-/* "# comment" and the spec, as one text. */
+/* What was asked for, as it is on disk: defaults that are filled in would become demands
+ * by being written down. */
+static json_t *spec_asked(const json_t *all)
+{
+	const char *dir = cli_json_text(all, "directory");
+	cleanup_free char *path = NULL;
+
+	if (!dir || asprintf(&path, "%s/spec.json", dir) < 0)
+		path = NULL;
+	return path ? json_load_file(path, 0, NULL) : NULL;
+}
+
+static void write_text(struct edit *e, const json_t *spec)
+{
+	size_t n;
+	FILE *f = open_memstream(&e->before, &n);
+
+	if (!f)
+		return;
+	fprintf(f,
+		"# The spec of sandbox %s, see cove-spec(5). Save and leave to apply it; "
+		"leave it\n"
+		"# as it is to change nothing.\n",
+		e->name);
+	cli_yaml_write(f, spec);
+	fclose(f);
+}
+
 static int spec_text(struct edit *e, struct cove_error *err)
 {
-	char *json = NULL;
-	json_t *all;
-	size_t n;
-	FILE *f;
+	char *text = NULL;
+	json_t *all, *spec;
 
-	if (cove_inspect_json(e->name, &json, err) < 0)
+	if (cove_inspect_json(e->name, &text, err) < 0)
 		return err->code;
-	all = cli_json_take(json, err);
+	all = cli_json_take(text, err);
 	if (!all)
 		return err->code;
-	f = open_memstream(&e->before, &n);
-	if (f) {
-		fprintf(f,
-			"# The spec of sandbox %s. Save and leave to apply it; leave it "
-			"as "
-			"it is to change nothing.\n",
-			e->name);
-		cli_yaml_write(f, json_object_get(all, "spec"));
-		fclose(f);
-	}
+	spec = spec_asked(all);
+	if (json_is_object(spec) && json_object_get(all, "spec"))
+		write_text(e, spec);
+	else
+		snprintf(err->msg, sizeof(err->msg), "%s: %s", e->name,
+			 cli_json_text(all, "problem") ? cli_json_text(all, "problem")
+						       : "its spec cannot be read");
+	json_decref(spec);
 	json_decref(all);
-	if (e->before)
-		return 0;
-	snprintf(err->msg, sizeof(err->msg), "out of memory");
-	return err->code = COVE_ENOMEM;
+	return e->before ? 0 : (err->code = COVE_EDAMAGED);
 }
 
 static int write_file(struct edit *e, struct cove_error *err)

@@ -22,20 +22,17 @@ int cmd_inspect(const struct args *a)
 
 static int add_process(struct table *t, const json_t *p)
 {
-	const json_t *cpu = json_object_get(p, "cpuSeconds");
-	const json_t *memory = json_object_get(p, "memoryBytes");
-	char pid[24], user[24], used[24] = "", bytes[24] = "";
+	double ticks = json_number_value(json_object_get(p, "cpuTicks"));
+	double kib = json_number_value(json_object_get(p, "rssKiB"));
+	const char *command = cli_json_text(p, "command");
+	char pid[24], uid[24], used[24] = "", bytes[24] = "";
 	const char *cells[] = {
 		cli_json_scalar(json_object_get(p, "pid"), pid, sizeof(pid)),
-		cli_json_scalar(json_object_get(p, "user"), user, sizeof(user)),
+		cli_json_scalar(json_object_get(p, "uid"), uid, sizeof(uid)),
 		cli_json_text(p, "state"),
-		json_is_number(cpu)
-			? cli_elapsed(json_number_value(cpu), used, sizeof(used))
-			: NULL,
-		json_is_number(memory)
-			? cli_bytes(json_number_value(memory), bytes, sizeof(bytes))
-			: NULL,
-		cli_json_text(p, "command"),
+		cli_elapsed(ticks / (double)sysconf(_SC_CLK_TCK), used, sizeof(used)),
+		cli_bytes(kib * 1024, bytes, sizeof(bytes)),
+		command && *command ? command : cli_json_text(p, "comm"),
 	};
 
 	return cli_table_row(t, cells, NULL);

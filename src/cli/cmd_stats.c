@@ -162,7 +162,7 @@ static int sample(struct watch *w)
 
 		code = r ? r : code;
 	}
-	if (t)
+	if (t && code == 0)
 		cli_table_print(t);
 	return cli_flush("stats", code);
 }

@@ -128,11 +128,23 @@ static int take_signals(struct loop *l)
 	return 0;
 }
 
+/* 0, or the signal that makes this client leave. A terminal that hung up says so on stdin
+ * too, and that may be seen before the signal: it must not pass as the end of input. */
+static int look_around(struct loop *l, struct pollfd *signals_fd, struct pollfd *terminal)
+{
+	int left_by = signals_fd->revents ? take_signals(l) : 0;
+
+	if (!left_by && (terminal->revents & (POLLHUP | POLLERR | POLLNVAL)))
+		left_by = SIGHUP;
+	return left_by;
+}
+
 static int wait_for_end(struct loop *l, struct outcome *ret, struct cove_error *err)
 {
 	struct pollfd fds[] = {
-		{.fd = cove_fd(l->s->box), .events = POLLIN},
-		{.fd = l->signal_fd,       .events = POLLIN},
+		{.fd = cove_fd(l->s->box),         .events = POLLIN},
+		{.fd = l->signal_fd,               .events = POLLIN},
+		{.fd = l->raw ? STDIN_FILENO : -1, .events = 0     },
 	};
 
 	for (;;) {
@@ -146,8 +158,8 @@ static int wait_for_end(struct loop *l, struct outcome *ret, struct cove_error *
 			*err = gone;
 			return turn;
 		}
-		if (poll(fds, ARRAY_LEN(fds), -1) > 0 && fds[1].revents &&
-		    (ret->left_by = take_signals(l)) != 0)
+		if (poll(fds, ARRAY_LEN(fds), -1) > 0 &&
+		    (ret->left_by = look_around(l, &fds[1], &fds[2])) != 0)
 			return 0;
 	}
 }

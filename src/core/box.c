@@ -13,14 +13,16 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* ---- the spec, made concrete ----------------------------------------------------------- */
+/* ---- the spec, made concrete
+ * ----------------------------------------------------------- */
 
 /* What later parts of cove will bring is refused here, never ignored. */
 static int refuse_unsupported(const struct spec *s, struct cove_error *err)
 {
 	if (s->network.mode != NET_NONE) {
 		fail(err, COVE_EUNSUPPORTED, 0,
-		     "network.mode: only 'none' works in this build: other modes need the "
+		     "network.mode: only 'none' works in this build: other modes need "
+		     "the "
 		     "egress role");
 		return hint(err, "--net none");
 	}
@@ -34,8 +36,9 @@ static int refuse_unsupported(const struct spec *s, struct cove_error *err)
 	if (s->provision && json_array_size(s->provision))
 		return fail(err, COVE_EUNSUPPORTED, 0, "provision: not in this build");
 	if (s->image.kind != IMAGE_HOST && s->image.kind != IMAGE_ROOTFS) {
-		fail(err, COVE_EUNSUPPORTED, 0, "image: only 'host' and 'rootfs:DIR' work in "
-						"this build");
+		fail(err, COVE_EUNSUPPORTED, 0,
+		     "image: only 'host' and 'rootfs:DIR' work in "
+		     "this build");
 		return hint(err, "unpack the image into a directory and use rootfs:DIR");
 	}
 	for (size_t i = 0; i < s->n_mounts; i++)
@@ -63,7 +66,8 @@ static bool below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* "." is where cove was called, if that is visible inside; otherwise the home directory. */
+/* "." is where cove was called, if that is visible inside; otherwise the home directory.
+ */
 static int resolve_workdir(struct spec *s, struct cove_error *err)
 {
 	char cwd[PATH_MAX];
@@ -87,17 +91,12 @@ static int resolve_workdir(struct spec *s, struct cove_error *err)
 
 static int check_target(const char *target, struct cove_error *err)
 {
-	static const char *const no[] = {"/proc", "/dev", "/usr", "/etc", "/bin",
-					 "/sbin", "/lib", "/lib64", "/sys"};
+	const char *problem = spec_target_problem(target);
 
-	for (size_t i = 0; i < ARRAY_LEN(no); i++)
-		if (below(target, no[i])) {
-			fail(err, COVE_EINVAL, 0, "mounts: target %s lies in %s", target, no[i]);
-			return hint(err, "give another target: SRC:/data/x:ro");
-		}
-	return strcmp(target, "/") == 0
-		       ? fail(err, COVE_EINVAL, 0, "mounts: the target cannot be /")
-		       : 0;
+	if (!problem)
+		return 0;
+	fail(err, COVE_EINVAL, 0, "mounts: target %s: %s", target, problem);
+	return hint(err, "give another target: SRC:/data/x:ro");
 }
 
 int box_resolve_spec(struct spec *s, struct cove_error *err)
@@ -106,7 +105,8 @@ int box_resolve_spec(struct spec *s, struct cove_error *err)
 
 	if (refuse_unsupported(s, err) < 0 || backend_pick(&be, s->backend, err) < 0)
 		return err->code;
-	if (s->image.kind == IMAGE_ROOTFS && make_absolute(&s->image.value, err, "image") < 0)
+	if (s->image.kind == IMAGE_ROOTFS &&
+	    make_absolute(&s->image.value, err, "image") < 0)
 		return err->code;
 	for (size_t i = 0; i < s->n_mounts; i++) {
 		struct spec_mount *m = &s->mounts[i];
@@ -119,8 +119,8 @@ int box_resolve_spec(struct spec *s, struct cove_error *err)
 			return err->code;
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(s->mounts[k].target, m->target) == 0)
-				return fail(err, COVE_EINVAL, 0, "mounts: %s is there twice",
-					    m->target);
+				return fail(err, COVE_EINVAL, 0,
+					    "mounts: %s is there twice", m->target);
 	}
 	return resolve_workdir(s, err);
 }
@@ -145,14 +145,16 @@ int box_user(const struct spec *s, uid_t *uid, gid_t *gid, const char **home,
 	errno = 0;
 	n = strtoul(u, &end, 10);
 	if (errno || *end || end == u || n >= 65534) {
-		fail(err, COVE_EINVAL, 0, "exec.user: '%s' is not agent, root or a number", u);
+		fail(err, COVE_EINVAL, 0,
+		     "exec.user: '%s' is not agent, root or a number", u);
 		return hint(err, "the sandbox maps exactly one user");
 	}
 	*uid = *gid = (uid_t)n;
 	return 0;
 }
 
-/* ---- directories ------------------------------------------------------------------------- */
+/* ---- directories
+ * ------------------------------------------------------------------------- */
 
 struct strings {
 	char *data;
@@ -170,18 +172,27 @@ static const char *keepf(struct strings *s, const char *dir, const char *name)
 	return at;
 }
 
-static int make_layer(int record, const char *name)
+/* upper holds the changes; work is the kernel's scratch and must be clean for a mount (a
+ * volatile overlay marks it, and refuses a marked one). mode: of the directory below. */
+static int make_layer(int record, const char *name, mode_t mode)
 {
-	static const char *const parts[] = {"", "/upper", "/work"};
+	char upper[64], work[64], used[64];
+	int r;
 
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-		char path[64];
-
-		snprintf(path, sizeof(path), "%s%s", name, parts[i]);
-		if (mkdirat(record, path, i == 1 ? 0755 : 0700) < 0 && errno != EEXIST)
-			return -errno;
+	snprintf(upper, sizeof(upper), "%s/upper", name);
+	snprintf(work, sizeof(work), "%s/work", name);
+	snprintf(used, sizeof(used), "%s/work/work", name);
+	if (mkdirat(record, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	if (mkdirat(record, work, 0700) < 0) {
+		r = errno == EEXIST ? remove_tree_at(record, used) : -errno;
+		if (r < 0)
+			return r;
 	}
-	return 0;
+	if (mkdirat(record, upper, mode) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	/* inside, the layer's own directory is what the mount's root looks like */
+	return mode == 0755 || fchmodat(record, upper, mode, 0) == 0 ? 0 : -errno;
 }
 
 static int make_mounts(struct box *b, int record, const char *dir, struct strings *str,
@@ -199,7 +210,10 @@ static int make_mounts(struct box *b, int record, const char *dir, struct string
 		pm->layer = keepf(str, dir, name);
 		if (!pm->layer)
 			return fail_nomem(err);
-		int r = make_layer(record, name);
+		struct stat st;
+		int r = stat(m->source, &st) < 0
+				? -errno
+				: make_layer(record, name, st.st_mode & 0777);
 		if (r < 0)
 			return fail(err, COVE_EIO, -r, "layer of %s", m->target);
 	}
@@ -221,7 +235,7 @@ static int make_roots(struct box *b, int record, const char *dir, struct strings
 		if (b->spec.storage == STORAGE_EPHEMERAL)
 			r = remove_tree_at(record, "root");
 		if (r == 0)
-			r = make_layer(record, "root");
+			r = make_layer(record, "root", 0755);
 		if (r < 0)
 			return fail(err, COVE_EIO, -r, "layer of the image");
 		b->config.root_layer = keepf(str, dir, "root");
@@ -231,7 +245,8 @@ static int make_roots(struct box *b, int record, const char *dir, struct strings
 
 static bool needs_record(const struct box *b)
 {
-	bool disk = b->spec.storage == STORAGE_PERSISTENT || b->spec.image.kind == IMAGE_ROOTFS;
+	bool disk = b->spec.storage == STORAGE_PERSISTENT ||
+		    b->spec.image.kind == IMAGE_ROOTFS;
 
 	for (size_t i = 0; i < b->spec.n_mounts; i++)
 		disk |= b->spec.mounts[i].mode == MOUNT_OVERLAY;
@@ -252,10 +267,10 @@ static int make_dirs(struct box *b, struct cove_error *err)
 		return fail(err, COVE_EINVAL, ENAMETOOLONG, "%s", b->store->home);
 	if (b->oneshot && !needs_record(b))
 		return make_mounts(b, -1, dir, &str, err);
-	if (b->oneshot && mkdirat(b->store->boxes, b->name, 0700) < 0 && errno != EEXIST)
+	if (b->oneshot && store_claim(b->store, b->name) < 0)
 		return fail(err, COVE_EIO, errno, "directory of %s", b->name);
-	cleanup_fd int record =
-		openat(b->store->boxes, b->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_fd int record = openat(b->store->boxes, b->name,
+				       O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (record < 0)
 		return fail(err, COVE_EIO, errno, "directory of %s", b->name);
 	if (make_mounts(b, record, dir, &str, err) < 0)
@@ -263,7 +278,8 @@ static int make_dirs(struct box *b, struct cove_error *err)
 	return make_roots(b, record, dir, &str, err);
 }
 
-/* ---- start and end ------------------------------------------------------------------------ */
+/* ---- start and end
+ * ------------------------------------------------------------------------ */
 
 static void oneshot_name(char *out)
 {
@@ -285,7 +301,10 @@ static int write_run_file(struct box *b, const char *file, const char *text, siz
 	snprintf(path, sizeof(path), "%s/%s", b->name, file);
 	cleanup_fd int fd = openat(b->store->run_fd, path,
 				   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : write_all(fd, text, n);
+	/* The directory is closed to others; the sandbox's user may be one of them. */
+	if (fd < 0 || (strcmp(file, "hosts") == 0 && fchmod(fd, 0644) < 0))
+		return -errno;
+	return write_all(fd, text, n);
 }
 
 /* For whoever cleans up after us if we are killed. */
@@ -295,7 +314,8 @@ static int note_run(struct box *b, struct cove_error *err)
 
 	if (b->oneshot && needs_record(b)) {
 		json_t *j = spec_json(&b->spec, true);
-		char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+		char *text =
+			j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
 
 		json_decref(j);
 		if (!text)
@@ -324,6 +344,22 @@ static void cgroup_id(struct box *b)
 	snprintf(b->id, sizeof(b->id), "%.40s.%08x", b->name, h);
 }
 
+/* A named sandbox has its name as host name, and that name must resolve. */
+static int make_hosts(struct box *b, struct cove_error *err)
+{
+	char text[200];
+	int n = snprintf(text, sizeof(text),
+			 "127.0.0.1 localhost %s\n::1 localhost ip6-localhost %s\n",
+			 b->name, b->name);
+	int r = write_run_file(b, "hosts", text, (size_t)n);
+
+	if (r == 0 &&
+	    store_run_path(b->store, b->name, "hosts", b->hosts, sizeof(b->hosts)) < 0)
+		r = -ENAMETOOLONG;
+	b->config.hosts = b->hosts;
+	return r < 0 ? fail(err, COVE_EIO, -r, "hosts file of %s", b->name) : 0;
+}
+
 static int fill_config(struct box *b, bool degraded, struct cove_error *err)
 {
 	struct place_config *c = &b->config;
@@ -341,7 +377,7 @@ static int fill_config(struct box *b, bool degraded, struct cove_error *err)
 	c->cache_dir = b->store->cache;
 	c->degraded = degraded;
 	c->guest = guest_file(err);
-	if (!c->guest)
+	if (!c->guest || (!b->oneshot && make_hosts(b, err) < 0))
 		return err->code;
 	return box_user(&b->spec, &c->uid, &c->gid, &c->home, &user, err);
 }
@@ -390,6 +426,7 @@ int box_start(struct box *b, struct store *st, const char *name, struct spec *sp
 
 int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 {
+	bool was_started = b->started;
 	int r = 0;
 
 	*ret_changes = 0;
@@ -397,6 +434,9 @@ int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 		b->place.backend->release(&b->place);
 	b->started = false;
 	if (b->lock >= 0) {
+		if (was_started && store_count_changes(b->store, b->name, 1))
+			syncfs(b->store->boxes); /* the overlay was volatile: now it lasts
+						  */
 		if (b->oneshot)
 			r = store_settle(b->store, b->name, ret_changes, err);
 		if (r == 0)
@@ -409,7 +449,8 @@ int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 	return r;
 }
 
-/* ---- reports -------------------------------------------------------------------------------- */
+/* ---- reports
+ * -------------------------------------------------------------------------------- */
 
 json_t *box_degraded(const struct box *b)
 {
@@ -421,7 +462,7 @@ json_t *box_degraded(const struct box *b)
 		{CG_CPU,    "cpus"  },
 		{CG_PIDS,   "pids"  },
 		{CG_SWAP,   "swap"  }
-	};
+        };
 	json_t *a = json_array();
 
 	for (size_t i = 0; a && i < ARRAY_LEN(names); i++)
@@ -445,8 +486,8 @@ json_t *box_attest(struct box *b, int *ret_short, struct cove_error *err)
 		return NULL;
 	}
 	o = json_pack("{s:s, s:s, s:i, s:o, s:o}", "name", b->name, "backend",
-		      b->place.backend->name, "short", n, "degraded", box_degraded(b), "items",
-		      items);
+		      b->place.backend->name, "short", n, "degraded", box_degraded(b),
+		      "items", items);
 	if (!o)
 		fail_nomem(err);
 	*ret_short = n;
@@ -460,8 +501,9 @@ json_t *box_stats(struct box *b)
 
 	return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", b->name,
 			 "cgroup", have, "memoryBytes", (json_int_t)s.mem_bytes,
-			 "memoryPeakBytes", (json_int_t)s.mem_peak_bytes, "memoryLimitBytes",
-			 (json_int_t)s.mem_limit, "cpuNs", (json_int_t)s.cpu_ns, "pids",
-			 (json_int_t)s.pids, "oomKills", (json_int_t)s.oom_kills,
-			 "uptimeSeconds", (json_int_t)(time(NULL) - b->started_at));
+			 "memoryPeakBytes", (json_int_t)s.mem_peak_bytes,
+			 "memoryLimitBytes", (json_int_t)s.mem_limit, "cpuNs",
+			 (json_int_t)s.cpu_ns, "pids", (json_int_t)s.pids, "oomKills",
+			 (json_int_t)s.oom_kills, "uptimeSeconds",
+			 (json_int_t)(time(NULL) - b->started_at));
 }

@@ -20,22 +20,23 @@ struct box {
 	size_t n_mounts;
 	struct place_config config;
 	char *paths; /* storage behind config and mounts */
+	char hosts[4200];
 	int lock;
 	bool oneshot;
 	bool started;
 	int64_t started_at; /* CLOCK_REALTIME seconds */
 };
 
-/* Makes paths absolute and fills what depends on where cove was called: mount sources, the
- * working directory. Refuses what this build cannot do. */
+/* Makes paths absolute and fills what depends on where cove was called: mount sources,
+ * the working directory. Refuses what this build cannot do. */
 int box_resolve_spec(struct spec *s, struct cove_error *err);
 
 /* Starts name (record exists) or, with oneshot, a fresh record. Takes over *spec. */
 int box_start(struct box *b, struct store *st, const char *name, struct spec *spec,
 	      bool oneshot, bool degraded, struct cove_error *err);
 
-/* After the guest has ended: releases place, lock, RUN directory. For a one-shot also keeps or
- * removes its record. */
+/* After the guest has ended: releases place, lock, RUN directory. For a one-shot also
+ * keeps or removes its record. */
 int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err);
 
 /* {"items":[...],"short":N,...} */

@@ -8,7 +8,8 @@
 #define CALL_TIMEOUT_MS 60000
 
 static struct stream *open_file(struct session *s, enum wire_file_op op, const char *path,
-				const char *path2, const mode_t *mode, struct cove_error *err)
+				const char *path2, const mode_t *mode,
+				struct cove_error *err)
 {
 	uint8_t payload[10240];
 	struct wire_out o;
@@ -72,7 +73,8 @@ int file_mkdir(struct session *s, const char *path, mode_t mode, struct cove_err
 int file_symlink(struct session *s, const char *path, const char *target,
 		 struct cove_error *err)
 {
-	return finish(open_file(s, WIRE_FILE_SYMLINK, path, target, NULL, err), path, err);
+	return finish(open_file(s, WIRE_FILE_SYMLINK, path, target, NULL, err), path,
+		      err);
 }
 
 /* Sends all of it, letting turns pass while there is no credit. */
@@ -91,8 +93,8 @@ static int send_all(struct stream *st, const char *data, size_t n, struct cove_e
 	return 0;
 }
 
-int file_write(struct session *s, const char *path, mode_t mode, const void *data, size_t n,
-	       struct cove_error *err)
+int file_write(struct session *s, const char *path, mode_t mode, const void *data,
+	       size_t n, struct cove_error *err)
 {
 	struct stream *st = open_file(s, WIRE_FILE_WRITE, path, NULL, &mode, err);
 
@@ -106,7 +108,8 @@ int file_write(struct session *s, const char *path, mode_t mode, const void *dat
 	return finish(st, path, err);
 }
 
-int file_put(struct session *s, const char *path, mode_t mode, int fd, struct cove_error *err)
+int file_put(struct session *s, const char *path, mode_t mode, int fd,
+	     struct cove_error *err)
 {
 	struct stream *st = open_file(s, WIRE_FILE_WRITE, path, NULL, &mode, err);
 	cleanup_free char *chunk = malloc(WIRE_PAYLOAD_MAX);
@@ -116,7 +119,8 @@ int file_put(struct session *s, const char *path, mode_t mode, int fd, struct co
 	if (!st)
 		return err->code;
 	st->in.open = true;
-	while (chunk && r == 0 && !st->failed && (n = read(fd, chunk, WIRE_PAYLOAD_MAX)) > 0)
+	while (chunk && r == 0 && !st->failed &&
+	       (n = read(fd, chunk, WIRE_PAYLOAD_MAX)) > 0)
 		r = send_all(st, chunk, (size_t)n, err);
 	if (!chunk)
 		r = fail_nomem(err);
@@ -150,7 +154,8 @@ int file_get(struct session *s, const char *path, int fd, struct cove_error *err
 
 static bool name_safe(const char *name, size_t n)
 {
-	if (n == 0 || n > 255 || (n == 1 && name[0] == '.') || (n == 2 && !memcmp(name, "..", 2)))
+	if (n == 0 || n > 255 || (n == 1 && name[0] == '.') ||
+	    (n == 2 && !memcmp(name, "..", 2)))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (name[i] == '/' || name[i] == '\0')
@@ -158,8 +163,8 @@ static bool name_safe(const char *name, size_t n)
 	return true;
 }
 
-static int each_entry(const struct buf *b, int (*fn)(void *, uint8_t, const char *), void *arg,
-		      struct cove_error *err)
+static int each_entry(const struct buf *b, int (*fn)(void *, uint8_t, const char *),
+		      void *arg, struct cove_error *err)
 {
 	const uint8_t *p = (const uint8_t *)b->data;
 	size_t left = b->len;
@@ -170,7 +175,8 @@ static int each_entry(const struct buf *b, int (*fn)(void *, uint8_t, const char
 		size_t n = left >= 3 ? wire_get16(p + 1) : 0;
 
 		if (left < 3 || n > left - 3 || !name_safe((const char *)p + 3, n))
-			return fail(err, COVE_EPROTO, 0, "a directory entry is malformed");
+			return fail(err, COVE_EPROTO, 0,
+				    "a directory entry is malformed");
 		memcpy(name, p + 3, n);
 		name[n] = '\0';
 		r = fn(arg, p[0], name);

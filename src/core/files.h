@@ -18,10 +18,11 @@ int file_stat(struct session *s, const char *path, struct file_info *ret,
 int file_mkdir(struct session *s, const char *path, mode_t mode, struct cove_error *err);
 int file_symlink(struct session *s, const char *path, const char *target,
 		 struct cove_error *err);
-int file_write(struct session *s, const char *path, mode_t mode, const void *data, size_t n,
-	       struct cove_error *err);
+int file_write(struct session *s, const char *path, mode_t mode, const void *data,
+	       size_t n, struct cove_error *err);
 /* From and to a host descriptor. */
-int file_put(struct session *s, const char *path, mode_t mode, int fd, struct cove_error *err);
+int file_put(struct session *s, const char *path, mode_t mode, int fd,
+	     struct cove_error *err);
 int file_get(struct session *s, const char *path, int fd, struct cove_error *err);
 /* fn is called for each entry; names are checked ('/' and control characters refused). */
 int file_list(struct session *s, const char *path,

@@ -30,7 +30,8 @@ static int find_self(struct dl_phdr_info *info, size_t size, void *arg)
 
 static bool try_file(char *out, const char *dir, const char *name)
 {
-	return snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX && access(out, X_OK) == 0;
+	return snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX &&
+	       access(out, X_OK) == 0;
 }
 
 static bool beside(char *out, char *program, const char *name)
@@ -47,7 +48,8 @@ static bool beside(char *out, char *program, const char *name)
 	return try_file(out, dir, name);
 }
 
-static const char *find(char *cache, const char *name, const char *env, struct cove_error *err)
+static const char *find(char *cache, const char *name, const char *env,
+			struct cove_error *err)
 {
 	const char *named = getenv(env);
 	char program[PATH_MAX];

@@ -5,8 +5,9 @@
 
 #include "base/error.h"
 
-/* Looked for in: $COVE_GUEST / $COVE_KEEPER, beside the running program (a build tree), beside
- * the library, the installation's libexec directory. Static storage, found once. */
+/* Looked for in: $COVE_GUEST / $COVE_KEEPER, beside the running program (a build tree),
+ * beside the library, the installation's libexec directory. Static storage, found once.
+ */
 const char *guest_file(struct cove_error *err);
 const char *keeper_file(struct cove_error *err);
 

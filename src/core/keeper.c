@@ -3,6 +3,7 @@
 
 #include "base/io.h"
 #include "base/util.h"
+#include "spec/state.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -26,7 +27,8 @@ int64_t keeper_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- set-up ----------------------------------------------------------------------------- */
+/* ---- set-up
+ * ----------------------------------------------------------------------------- */
 
 static int watch(struct keeper *k, int fd, enum what what)
 {
@@ -71,7 +73,8 @@ static int watch_signals(struct keeper *k)
 	return watch(k, k->signals, W_SIGNAL) < 0 ? -errno : watch(k, k->timer, W_TIMER);
 }
 
-static int setup(struct keeper *k, const char *name, bool degraded, struct cove_error *err)
+static int setup(struct keeper *k, const char *name, bool degraded,
+		 struct cove_error *err)
 {
 	struct spec spec;
 	int r;
@@ -94,7 +97,8 @@ static int setup(struct keeper *k, const char *name, bool degraded, struct cove_
 	return listen_socket(k, err);
 }
 
-/* The start counts only when the guest has answered: the link is up, not just the process. */
+/* The start counts only when the guest has answered: the link is up, not just the
+ * process. */
 static int wait_hello(struct keeper *k, struct cove_error *err)
 {
 	int64_t until = keeper_now() + 10000;
@@ -115,7 +119,8 @@ static int wait_hello(struct keeper *k, struct cove_error *err)
 	return 0;
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life
+ * ---------------------------------------------------------------------------------- */
 
 void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why)
 {
@@ -189,9 +194,10 @@ static void guest_ready(struct keeper *k)
 	}
 }
 
+/* Only what runs counts: a client that asks (cove ls, stats) keeps nothing awake. */
 static bool is_idle(const struct keeper *k)
 {
-	return !k->clients && routes_running(k) == 0 && !k->main.running;
+	return routes_running(k) == 0 && !k->main.running;
 }
 
 /* One timer for everything: the next moment at which something is due. */
@@ -264,7 +270,8 @@ static void handle(struct keeper *k, const struct epoll_event *e)
 	}
 }
 
-/* Dead clients leave here and nowhere else: no event of the batch can still point at one. */
+/* Dead clients leave here and nowhere else: no event of the batch can still point at one.
+ */
 static void sweep_clients(struct keeper *k)
 {
 	struct client **p = &k->clients;
@@ -307,7 +314,9 @@ static void loop(struct keeper *k)
 	}
 }
 
-/* ---- end ------------------------------------------------------------------------------------- */
+/* ---- end
+ * -------------------------------------------------------------------------------------
+ */
 
 static void say_goodbye(struct keeper *k)
 {
@@ -331,8 +340,8 @@ static void report(int fd, int code, const struct cove_error *err)
 	if (code == 0)
 		snprintf(text, sizeof(text), "ok");
 	else
-		snprintf(text, sizeof(text), "%d %d\n%s\n%s\n", err->code, err->sys, err->msg,
-			 err->hint);
+		snprintf(text, sizeof(text), "%d %d\n%s\n%s\n", err->code, err->sys,
+			 err->msg, err->hint);
 	write_all(fd, text, strlen(text));
 	close(fd);
 }
@@ -340,17 +349,16 @@ static void report(int fd, int code, const struct cove_error *err)
 /* The reason, for whoever looks later ('cove inspect'). */
 static void note_end(struct keeper *k)
 {
-	json_t *j = json_pack("{s:s, s:I, s:I}", "reason", k->reason, "startedAt",
-			      (json_int_t)k->box.started_at, "endedAt",
-			      (json_int_t)time(NULL));
-	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+	struct state st = {.started_at = k->box.started_at, .ended_at = time(NULL)};
+	char *text;
 	cleanup_fd int dir =
 		openat(k->store.boxes, k->box.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	snprintf(st.reason, sizeof(st.reason), "%s", k->reason);
+	text = state_print(&st);
 	if (text && dir >= 0)
 		write_file_atomic(dir, "state.json", text, strlen(text), 0600, 0);
 	free(text);
-	json_decref(j);
 }
 
 int keeper_run(const char *name, bool degraded, int report_fd)
@@ -371,8 +379,8 @@ int keeper_run(const char *name, bool degraded, int report_fd)
 	r = setup(k, name, degraded, &err);
 	if (r == 0)
 		r = wait_hello(k, &err);
-	/* Only now: until its exec the sandbox's child shared our memory, and with it this
-	 * flag, and could not have written its own id maps. */
+	/* Only now: until its exec the sandbox's child shared our memory, and with it
+	 * this flag, and could not have written its own id maps. */
 	prctl(PR_SET_DUMPABLE, 0);
 	report(report_fd, r, &err);
 	if (r == 0) {

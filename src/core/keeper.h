@@ -2,11 +2,11 @@
 /*
  * keeper - the host process of a named sandbox.
  *
- * It owns the box, listens on RUN/NAME/s, and speaks the same protocol to its clients that the
- * guest speaks to it: a client's streams are relayed to the guest under ids of the keeper's
- * own, so several clients share one guest without knowing of each other. The main session is
- * the keeper's: it outlives the client that started it, its output is kept in a bounded
- * ring, and clients can join it.
+ * It owns the box, listens on RUN/NAME/s, and speaks the same protocol to its clients
+ * that the guest speaks to it: a client's streams are relayed to the guest under ids of
+ * the keeper's own, so several clients share one guest without knowing of each other. The
+ * main session is the keeper's: it outlives the client that started it, its output is
+ * kept in a bounded ring, and clients can join it.
  *
  * It lives until stop, TTL, idle time, a signal, or the end of the guest.
  */
@@ -17,8 +17,8 @@
 
 #include <stdbool.h>
 
-/* Runs until the sandbox has ended. report: a descriptor that gets "ok" or the failure of the
- * start (see connect.c), and is closed then. Returns an exit code. */
+/* Runs until the sandbox has ended. report: a descriptor that gets "ok" or the failure of
+ * the start (see connect.c), and is closed then. Returns an exit code. */
 int keeper_run(const char *name, bool degraded, int report);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keeper_conn - a connection that never blocks its owner and never grows without bound. */
+/* keeper_conn - a connection that never blocks its owner and never grows without bound.
+ */
 #include "core/keeper_impl.h"
 
 #include "base/util.h"
@@ -10,7 +11,8 @@
 
 int conn_init(struct keeper *k, struct conn *c, int fd, enum what what, uint32_t key)
 {
-	struct epoll_event e = {.events = EPOLLIN, .data.u64 = ((uint64_t)what << 32) | key};
+	struct epoll_event e = {.events = EPOLLIN,
+				.data.u64 = ((uint64_t)what << 32) | key};
 	int fl = fcntl(fd, F_GETFL);
 
 	*c = (struct conn){.fd = fd};
@@ -31,7 +33,8 @@ void conn_clear(struct keeper *k, struct conn *c)
 	close_fd(&c->fd);
 }
 
-int conn_send(struct conn *c, uint8_t type, uint8_t sub, uint32_t id, const void *p, size_t n)
+int conn_send(struct conn *c, uint8_t type, uint8_t sub, uint32_t id, const void *p,
+	      size_t n)
 {
 	uint8_t header[WIRE_HEADER];
 	int r;
@@ -54,8 +57,9 @@ int conn_send(struct conn *c, uint8_t type, uint8_t sub, uint32_t id, const void
 static int flush_queue(struct conn *c)
 {
 	while (c->queue_done < c->queue.len) {
-		ssize_t n = send(c->fd, c->queue.data + c->queue_done,
-				 c->queue.len - c->queue_done, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n =
+			send(c->fd, c->queue.data + c->queue_done,
+			     c->queue.len - c->queue_done, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -8,7 +8,7 @@
 #include "ipc/link.h"
 
 #define CLIENTS_MAX 256
-#define QUEUE_MAX (64u << 20) /* bytes waiting for one slow peer */
+#define QUEUE_MAX (64u << 20)  /* bytes waiting for one slow peer */
 #define RING_MAX (256u * 1024) /* output of the main session kept for attach */
 #define LOG_MAX (8u << 20)     /* then it becomes log.old */
 
@@ -32,8 +32,9 @@ struct client {
 
 /* A stream of a client, known to the guest under the index of its slot. */
 struct route {
-	struct client *client; /* NULL: the client is gone, the guest's CLOSE is awaited */
-	uint32_t cid;          /* the client's id of it */
+	struct client
+		*client; /* NULL: the client is gone, the guest's CLOSE is awaited */
+	uint32_t cid;    /* the client's id of it */
 	bool used, is_main;
 	bool closed_by_client, closed_by_guest, exec;
 	struct flow from_guest[2]; /* what the guest may still send: stdout, stderr */
@@ -44,11 +45,12 @@ struct viewer {
 	struct viewer *next;
 	struct client *client;
 	uint32_t cid;
-	bool primary;   /* started it: gets every byte, holds the session back if slow */
+	bool primary; /* started it: gets every byte, holds the session back if slow */
 	bool exit_sent, started_sent;
-	uint64_t seq;   /* next chunk */
-	size_t offset;  /* in it */
-	uint32_t credit[2], owed; /* what it may be sent; stdin bytes to give credit for */
+	uint64_t seq;  /* next chunk */
+	size_t offset; /* in it */
+	uint32_t credit[2],
+		owed; /* what it may be sent; stdin bytes to give credit for */
 };
 
 struct chunk {
@@ -97,7 +99,8 @@ struct keeper {
 int conn_init(struct keeper *k, struct conn *c, int fd, enum what what, uint32_t key);
 void conn_clear(struct keeper *k, struct conn *c);
 /* Never blocks. -ENOBUFS: the peer is too slow for what it asked for. */
-int conn_send(struct conn *c, uint8_t type, uint8_t sub, uint32_t id, const void *p, size_t n);
+int conn_send(struct conn *c, uint8_t type, uint8_t sub, uint32_t id, const void *p,
+	      size_t n);
 int conn_flush(struct conn *c); /* 0 or -errno: the connection is broken */
 void conn_watch(struct keeper *k, struct conn *c, enum what what, uint32_t key);
 

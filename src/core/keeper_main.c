@@ -4,9 +4,10 @@
  * number of clients.
  *
  * Output is a list of chunks. The list keeps RING_MAX bytes for those who join later, and
- * beyond that whatever the primary viewer (who started the session) has not been sent yet: it
- * gets every byte, and the guest gets credit back only as the primary is served. Others
- * who fall behind the list skip forward. Without a primary the guest is never held back.
+ * beyond that whatever the primary viewer (who started the session) has not been sent
+ * yet: it gets every byte, and the guest gets credit back only as the primary is served.
+ * Others who fall behind the list skip forward. Without a primary the guest is never held
+ * back.
  */
 #include "core/keeper_impl.h"
 
@@ -36,7 +37,8 @@ static void to_guest(struct keeper *k, uint8_t type, uint8_t sub, const void *p,
 		k->ending = true;
 }
 
-/* ---- beginning and end -------------------------------------------------------------------- */
+/* ---- beginning and end
+ * -------------------------------------------------------------------- */
 
 static void drop_chunks(struct main_session *m)
 {
@@ -57,10 +59,12 @@ static void open_log(struct keeper *k)
 
 	snprintf(path, sizeof(path), "%s/log", k->box.name);
 	close_fd(&k->main.log);
-	k->main.log = openat(k->store.boxes, path,
-			     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-	k->main.log_bytes =
-		k->main.log >= 0 && fstat(k->main.log, &st) == 0 ? (uint64_t)st.st_size : 0;
+	k->main.log =
+		openat(k->store.boxes, path,
+		       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	k->main.log_bytes = k->main.log >= 0 && fstat(k->main.log, &st) == 0
+				    ? (uint64_t)st.st_size
+				    : 0;
 }
 
 static void log_output(struct keeper *k, const void *data, size_t n)
@@ -80,7 +84,8 @@ static void log_output(struct keeper *k, const void *data, size_t n)
 		k->main.log_bytes += n;
 }
 
-static struct viewer *add_viewer(struct keeper *k, struct client *c, uint32_t cid, bool first)
+static struct viewer *add_viewer(struct keeper *k, struct client *c, uint32_t cid,
+				 bool first)
 {
 	struct viewer *v = calloc(1, sizeof(*v));
 
@@ -165,7 +170,8 @@ void main_clear(struct keeper *k)
 	close_fd(&m->log);
 }
 
-/* ---- output ---------------------------------------------------------------------------------- */
+/* ---- output
+ * ---------------------------------------------------------------------------------- */
 
 /* Gives the guest credit for n bytes of descriptor fd. */
 static void credit_guest(struct keeper *k, int fd, size_t n)
@@ -218,7 +224,8 @@ static const struct chunk *chunk_at(const struct main_session *m, struct viewer 
 	return c;
 }
 
-static int send_viewer(struct viewer *v, uint8_t type, uint8_t sub, const void *p, size_t n)
+static int send_viewer(struct viewer *v, uint8_t type, uint8_t sub, const void *p,
+		       size_t n)
 {
 	return conn_send(&v->client->conn, type, sub, v->cid, p, n);
 }
@@ -246,7 +253,8 @@ static int serve_output(struct keeper *k, struct viewer *v)
 
 		if (n == 0)
 			break;
-		r = send_viewer(v, WIRE_DATA, (uint8_t)(c->fd + 1), c->data + v->offset, n);
+		r = send_viewer(v, WIRE_DATA, (uint8_t)(c->fd + 1), c->data + v->offset,
+				n);
 		v->credit[c->fd] -= (uint32_t)n;
 		v->offset += n;
 		if (v->primary)
@@ -277,7 +285,8 @@ void main_pump(struct keeper *k)
 		next = v->next;
 		if (v->client->dead)
 			continue;
-		if (begin_viewer(k, v) < 0 || serve_output(k, v) < 0 || end_viewer(k, v) < 0)
+		if (begin_viewer(k, v) < 0 || serve_output(k, v) < 0 ||
+		    end_viewer(k, v) < 0)
 			client_drop(v->client);
 	}
 	trim(k);
@@ -294,7 +303,8 @@ static int take_output(struct keeper *k, const struct wire_frame *f)
 	c = malloc(sizeof(*c) + f->len);
 	if (!c)
 		return -ENOMEM;
-	*c = (struct chunk){.seq = m->next_seq++, .fd = (uint8_t)(f->sub - 1), .len = f->len};
+	*c = (struct chunk){
+		.seq = m->next_seq++, .fd = (uint8_t)(f->sub - 1), .len = f->len};
 	memcpy(c->data, f->payload, f->len);
 	if (m->last)
 		m->last->next = c;
@@ -309,7 +319,9 @@ static int take_output(struct keeper *k, const struct wire_frame *f)
 	return 0;
 }
 
-/* ---- input ------------------------------------------------------------------------------------- */
+/* ---- input
+ * -------------------------------------------------------------------------------------
+ */
 
 static void pump_stdin(struct keeper *k)
 {
@@ -326,7 +338,8 @@ static void pump_stdin(struct keeper *k)
 		to_guest(k, WIRE_EOF, 0, NULL, 0);
 		m->in_eof = false;
 	}
-	for (struct viewer *v = m->viewers; m->in.len < WIRE_WINDOW / 2 && v; v = v->next) {
+	for (struct viewer *v = m->viewers; m->in.len < WIRE_WINDOW / 2 && v;
+	     v = v->next) {
 		uint8_t le[4];
 
 		if (!v->owed)
@@ -350,7 +363,9 @@ static void take_input(struct keeper *k, struct viewer *v, const struct wire_fra
 	pump_stdin(k);
 }
 
-/* ---- frames -------------------------------------------------------------------------------------- */
+/* ---- frames
+ * --------------------------------------------------------------------------------------
+ */
 
 static int guest_ended(struct keeper *k, const struct wire_frame *f)
 {
@@ -373,8 +388,8 @@ int main_from_guest(struct keeper *k, const struct wire_frame *f)
 
 	switch (f->type) {
 	case WIRE_STARTED:
-		if (wire_next_attr(f->payload, f->len, &pos, &a) <= 0 || a.tag != WIRE_A_PID ||
-		    wire_attr_u32(&a, &m->pid) < 0)
+		if (wire_next_attr(f->payload, f->len, &pos, &a) <= 0 ||
+		    a.tag != WIRE_A_PID || wire_attr_u32(&a, &m->pid) < 0)
 			return -EPROTO;
 		break;
 	case WIRE_DATA:
@@ -425,7 +440,8 @@ static void from_viewer(struct keeper *k, struct viewer *v, const struct wire_fr
 		take_input(k, v, f);
 		break;
 	case WIRE_EOF:
-		/* 0: stdin ends with whoever started it; a visitor's end means nothing. */
+		/* 0: stdin ends with whoever started it; a visitor's end means nothing.
+		 */
 		if (f->sub == 0 && v->primary) {
 			m->in_eof = true;
 			pump_stdin(k);

@@ -2,8 +2,9 @@
 /*
  * keeper_relay - streams between clients and the guest.
  *
- * Clients are this user's own programs, the guest is not trusted: what it sends is checked
- * against the credit that the client gave, so that a client's queue stays bounded.
+ * Clients are this user's own programs, the guest is not trusted: what it sends is
+ * checked against the credit that the client gave, so that a client's queue stays
+ * bounded.
  */
 #include "core/keeper_impl.h"
 
@@ -11,7 +12,8 @@
 
 #include <stdio.h>
 
-/* ---- routes ---------------------------------------------------------------------------- */
+/* ---- routes
+ * ---------------------------------------------------------------------------- */
 
 uint32_t route_new(struct keeper *k, struct client *c, uint32_t cid)
 {
@@ -36,7 +38,8 @@ void route_free(struct keeper *k, uint32_t slot)
 static uint32_t route_find(const struct keeper *k, const struct client *c, uint32_t cid)
 {
 	for (uint32_t i = 1; i < WIRE_STREAMS_MAX; i++)
-		if (k->routes[i].used && k->routes[i].client == c && k->routes[i].cid == cid)
+		if (k->routes[i].used && k->routes[i].client == c &&
+		    k->routes[i].cid == cid)
 			return i;
 	return 0;
 }
@@ -75,7 +78,8 @@ static void send_guest(struct keeper *k, const struct wire_frame *f, uint32_t sl
 	}
 }
 
-/* ---- from a client ------------------------------------------------------------------------- */
+/* ---- from a client
+ * ------------------------------------------------------------------------- */
 
 static uint32_t exec_flags(const struct wire_frame *f)
 {
@@ -98,7 +102,8 @@ static void open_stream(struct keeper *k, struct client *c, const struct wire_fr
 		return;
 	}
 	if (k->stopping) {
-		client_fail(c, f->stream, COVE_ESTATE, 0, "the sandbox is stopping", NULL);
+		client_fail(c, f->stream, COVE_ESTATE, 0, "the sandbox is stopping",
+			    NULL);
 		return;
 	}
 	if (f->type == WIRE_EXEC && (exec_flags(f) & WIRE_EXEC_MAIN) && main_accepts(k)) {
@@ -199,7 +204,8 @@ void relay_client_gone(struct keeper *k, struct client *c)
 	}
 }
 
-/* ---- from the guest -------------------------------------------------------------------------- */
+/* ---- from the guest
+ * -------------------------------------------------------------------------- */
 
 static bool is_answer(uint8_t type)
 {
@@ -218,7 +224,8 @@ static int guest_connection(struct keeper *k, const struct wire_frame *f)
 		return 0;
 	case WIRE_PING:
 		return f->len > 64 ? -EPROTO
-				   : conn_send(&k->guest, WIRE_PONG, 0, 0, f->payload, f->len);
+				   : conn_send(&k->guest, WIRE_PONG, 0, 0, f->payload,
+					       f->len);
 	case WIRE_BYE:
 		for (uint32_t i = 0; i < f->len && i < sizeof(k->reason) - 1; i++) {
 			uint8_t ch = f->payload[i];
@@ -246,7 +253,8 @@ int relay_from_guest(struct keeper *k, const struct wire_frame *f)
 	if (r->is_main)
 		return main_from_guest(k, f);
 	if (f->type == WIRE_DATA &&
-	    (f->sub < 1 || f->sub > 2 || flow_received(&r->from_guest[f->sub - 1], f->len) < 0))
+	    (f->sub < 1 || f->sub > 2 ||
+	     flow_received(&r->from_guest[f->sub - 1], f->len) < 0))
 		return -EPROTO;
 	if (f->type == WIRE_CLOSE)
 		r->closed_by_guest = true;
@@ -254,7 +262,8 @@ int relay_from_guest(struct keeper *k, const struct wire_frame *f)
 	    conn_send(&r->client->conn, f->type, f->sub, r->cid, f->payload, f->len) < 0)
 		client_drop(r->client);
 	if (f->type == WIRE_CLOSE && r->closed_by_client) {
-		/* our CLOSE went before; the client still waits for the answer to its own */
+		/* our CLOSE went before; the client still waits for the answer to its own
+		 */
 		if (r->client)
 			conn_send(&r->client->conn, WIRE_CLOSE, 0, r->cid, NULL, 0);
 		route_free(k, f->stream);

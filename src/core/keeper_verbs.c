@@ -13,7 +13,11 @@ static json_t *verb_stop(struct keeper *k, json_t *args, struct cove_error *err)
 	json_int_t grace = json_integer_value(json_object_get(args, "graceMs"));
 
 	(void)err;
-	keeper_stop(k, grace < 0 ? 0 : grace > 3600000 ? 3600000u : (uint32_t)grace, "stopped");
+	keeper_stop(k,
+		    grace < 0         ? 0
+		    : grace > 3600000 ? 3600000u
+				      : (uint32_t)grace,
+		    "stopped");
 	return json_pack("{s:b}", "stopping", 1);
 }
 
@@ -82,15 +86,14 @@ static json_t *verb_update(struct keeper *k, json_t *args, struct cove_error *er
 		struct cove_error ignored;
 
 		/* back to what was in force */
-		k->box.place.backend->set_limits(&k->box.place, &k->box.spec, true, &ignored);
+		k->box.place.backend->set_limits(&k->box.place, &k->box.spec, true,
+						 &ignored);
 		spec_clear(&s);
 		return NULL;
 	}
 	spec_clear(&k->box.spec);
 	k->box.spec = s;
-	k->ttl_at = s.resources.ttl_ms
-			    ? keeper_now() + (int64_t)s.resources.ttl_ms
-			    : 0;
+	k->ttl_at = s.resources.ttl_ms ? keeper_now() + (int64_t)s.resources.ttl_ms : 0;
 	return json_pack("{s:b}", "updated", 1);
 }
 
@@ -99,18 +102,18 @@ static const struct {
 	verb_fn *fn;
 } verbs[] = {
 	{"stop",   verb_stop  },
-	{"kill",   verb_kill  },
-	{"attest", verb_attest},
+        {"kill",   verb_kill  },
+        {"attest", verb_attest},
 	{"stats",  verb_stats },
-	{"state",  verb_state },
-	{"update", verb_update},
+        {"state",  verb_state },
+        {"update", verb_update},
 };
 
 static void answer(struct client *c, uint32_t cid, json_t *j)
 {
 	cleanup_free uint8_t *payload = malloc(WIRE_PAYLOAD_MAX);
 	char *text = json_dumps(j, JSON_COMPACT);
-	struct wire_out o;
+	struct wire_out o = {.overflow = 1};
 
 	if (payload && text) {
 		wire_out_init(&o, payload, WIRE_PAYLOAD_MAX);
@@ -162,7 +165,7 @@ void verb_from_client(struct keeper *k, struct client *c, const struct wire_fram
 	if (j)
 		answer(c, f->stream, j);
 	else
-		client_fail(c, f->stream, err.code ? err.code : COVE_ENOMEM, err.sys, err.msg,
-			    err.hint);
+		client_fail(c, f->stream, err.code ? err.code : COVE_ENOMEM, err.sys,
+			    err.msg, err.hint);
 	json_decref(j);
 }

@@ -24,20 +24,23 @@ static int env_put(struct env *e, const char *kv, struct cove_error *err)
 	size_t len = name_len(kv);
 
 	if (kv[len] != '=' || len == 0)
-		return fail(err, COVE_EINVAL, 0, "environment: '%.60s' is not NAME=VALUE", kv);
+		return fail(err, COVE_EINVAL, 0, "environment: '%.60s' is not NAME=VALUE",
+			    kv);
 	for (size_t i = 0; i < e->n; i++)
 		if (name_len(e->v[i]) == len && memcmp(e->v[i], kv, len) == 0) {
 			e->v[i] = kv;
 			return 0;
 		}
 	if (e->n == ENV_MAX)
-		return fail(err, COVE_EINVAL, 0, "environment: more than %d names", ENV_MAX);
+		return fail(err, COVE_EINVAL, 0, "environment: more than %d names",
+			    ENV_MAX);
 	e->v[e->n++] = kv;
 	return 0;
 }
 
 int request_exec(struct wire_out *out, const struct spec *spec, const char *name,
-		 const struct cove_exec_options *o, uint32_t flags, struct cove_error *err)
+		 const struct cove_exec_options *o, uint32_t flags,
+		 struct cove_error *err)
 {
 	char home_kv[256], user_kv[128], log_kv[128], name_kv[128], term_kv[128];
 	const char *home, *user, *cwd = o->cwd ? o->cwd : spec->exec.workdir;

@@ -18,7 +18,8 @@ int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- watching descriptors ---------------------------------------------------------------- */
+/* ---- watching descriptors
+ * ---------------------------------------------------------------- */
 
 int watch(struct session *s, int fd, uint32_t events, enum watch_what what, uint32_t id,
 	  bool add)
@@ -26,7 +27,9 @@ int watch(struct session *s, int fd, uint32_t events, enum watch_what what, uint
 	struct epoll_event e = {.events = events,
 				.data.u64 = ((uint64_t)what << 32) | id};
 
-	return epoll_ctl(s->epfd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &e) < 0 ? -errno : 0;
+	return epoll_ctl(s->epfd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &e) < 0
+		       ? -errno
+		       : 0;
 }
 
 /* The link wants EPOLLOUT only while something waits to be written. */
@@ -40,7 +43,18 @@ static void watch_link(struct session *s)
 	watch(s, s->link_fd, EPOLLIN | (want ? EPOLLOUT : 0), WATCH_LINK, 0, false);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* Writes what waits. A failure is no verdict: the guest's last words may still be there
+ * to read, and the read side sees the end for certain. What could not be sent is dropped.
+ */
+static void push(struct session *s)
+{
+	if (link_flush(&s->link) < 0)
+		s->link.out_start = s->link.out_end = 0;
+	watch_link(s);
+}
+
+/* ---- life
+ * ----------------------------------------------------------------------------------- */
 
 struct session *session_new(int *link_fd, struct cove_error *err)
 {
@@ -138,10 +152,11 @@ static void unlink_stream(struct session *s, struct stream *st)
 		*p = st->next;
 }
 
-/* ---- opening and sending ---------------------------------------------------------------------- */
+/* ---- opening and sending
+ * ---------------------------------------------------------------------- */
 
-int session_send(struct session *s, uint8_t type, uint8_t sub, uint32_t id, const void *payload,
-		 size_t n, struct cove_error *err)
+int session_send(struct session *s, uint8_t type, uint8_t sub, uint32_t id,
+		 const void *payload, size_t n, struct cove_error *err)
 {
 	int r;
 
@@ -151,14 +166,13 @@ int session_send(struct session *s, uint8_t type, uint8_t sub, uint32_t id, cons
 	if (r < 0)
 		return fail(err, r == -ENOBUFS ? COVE_ESTATE : COVE_ENOMEM, -r, "send");
 	/* Now, not at the next turn: a signal or a request should be on its way. */
-	if (link_flush(&s->link) < 0)
-		session_set_gone(s);
-	watch_link(s);
+	push(s);
 	return 0;
 }
 
-struct stream *session_open(struct session *s, enum stream_kind kind, uint8_t type, uint8_t sub,
-			    const void *payload, size_t n, struct cove_error *err)
+struct stream *session_open(struct session *s, enum stream_kind kind, uint8_t type,
+			    uint8_t sub, const void *payload, size_t n,
+			    struct cove_error *err)
 {
 	struct stream *st = calloc(1, sizeof(*st));
 
@@ -226,7 +240,8 @@ void session_set_gone(struct session *s)
 	}
 }
 
-/* ---- turns ---------------------------------------------------------------------------------- */
+/* ---- turns
+ * ---------------------------------------------------------------------------------- */
 
 static void arm_timer(struct session *s)
 {
@@ -249,7 +264,8 @@ static void arm_timer(struct session *s)
 	s->timer_at = next;
 }
 
-/* First SIGTERM, 2 s later SIGKILL. The host decides: the guest is not asked for the time. */
+/* First SIGTERM, 2 s later SIGKILL. The host decides: the guest is not asked for the
+ * time. */
 static void expire(struct session *s)
 {
 	int64_t now = now_ms();
@@ -280,7 +296,8 @@ static void free_released(struct session *s)
 	}
 }
 
-static int handle_event(struct session *s, const struct epoll_event *e, struct cove_error *err)
+static int handle_event(struct session *s, const struct epoll_event *e,
+			struct cove_error *err)
 {
 	enum watch_what what = (enum watch_what)(e->data.u64 >> 32);
 	struct stream *st = session_find(s, (uint32_t)e->data.u64);
@@ -320,7 +337,8 @@ static bool pump_files(struct session *s, struct cove_error *err)
 	return busy;
 }
 
-/* A write to a closed pipe raises SIGPIPE: hold it back, and swallow the one we caused. */
+/* A write to a closed pipe raises SIGPIPE: hold it back, and swallow the one we caused.
+ */
 static void sigpipe_block(sigset_t *old)
 {
 	sigset_t set;
@@ -346,9 +364,21 @@ static void sigpipe_restore(const sigset_t *old, bool caused)
 
 static void flush(struct session *s)
 {
-	if (!s->gone && link_pending(&s->link) && link_flush(&s->link) < 0)
-		session_set_gone(s);
-	watch_link(s);
+	if (!s->gone && link_pending(&s->link))
+		push(s);
+}
+
+/* As much as credit and room allow, at once: for a file no event says when to go on, and
+ * the caller may be waiting in a loop of its own. */
+static bool pump_all(struct session *s, struct cove_error *err)
+{
+	bool busy = pump_files(s, err);
+
+	for (int i = 0; busy && i < 64; i++) {
+		flush(s);
+		busy = pump_files(s, err);
+	}
+	return busy;
 }
 
 static int turn(struct session *s, int timeout_ms, struct cove_error *err)
@@ -356,7 +386,7 @@ static int turn(struct session *s, int timeout_ms, struct cove_error *err)
 	struct epoll_event ev[16];
 	int n, r = 0;
 
-	if (pump_files(s, err))
+	if (pump_all(s, err))
 		timeout_ms = 0;
 	arm_timer(s);
 	flush(s);
@@ -365,6 +395,7 @@ static int turn(struct session *s, int timeout_ms, struct cove_error *err)
 		return errno == EINTR ? 0 : fail(err, COVE_EIO, errno, "wait");
 	for (int i = 0; i < n && r == 0; i++)
 		r = handle_event(s, &ev[i], err);
+	pump_all(s, err);
 	flush(s);
 	free_released(s);
 	return r;

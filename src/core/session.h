@@ -9,8 +9,8 @@
  * Invariants
  *  1. Everything that arrives is hostile: bounded by credit, checked, copied once.
  *  2. A stream that waits (a full pipe on our side) holds only its own credit.
- *  3. A caller's descriptor never gets O_NONBLOCK: pipes and terminals are re-opened, sockets
- *     use MSG_DONTWAIT.
+ *  3. A caller's descriptor never gets O_NONBLOCK: pipes and terminals are re-opened,
+ * sockets use MSG_DONTWAIT.
  */
 #ifndef COVE_CORE_SESSION_H
 #define COVE_CORE_SESSION_H
@@ -28,12 +28,19 @@ struct stream;
 
 enum stream_kind { STREAM_PROC, STREAM_CALL };
 
-enum sink_kind { SINK_DROP, SINK_NONBLOCK, SINK_SOCKET, SINK_BLOCKING, SINK_CALLBACK, SINK_BUF };
+enum sink_kind {
+	SINK_DROP,
+	SINK_NONBLOCK,
+	SINK_SOCKET,
+	SINK_BLOCKING,
+	SINK_CALLBACK,
+	SINK_BUF
+};
 
 /* Where the bytes of one descriptor go. */
 struct sink {
 	enum sink_kind kind;
-	int fd;             /* ours to close unless borrowed */
+	int fd; /* ours to close unless borrowed */
 	bool owned, watched, eof, broken;
 	struct flow flow;
 	struct buf wait; /* accepted, not written yet; bounded by the window */
@@ -70,39 +77,47 @@ struct stream {
 	void *arg;
 	/* calls */
 	bool has_result;
-	struct buf result; /* attributes of RESULT or FAILED */
-	struct buf data;   /* DATA of a call */
+	struct buf result;      /* attributes of RESULT or FAILED */
+	struct buf data;        /* DATA of a call */
 	struct sink *data_sink; /* instead of data: stream it there */
 	bool data_eof;
 	uint64_t data_seen;
 };
 
-struct session *session_new(int *link_fd, struct cove_error *err); /* takes the descriptor */
+struct session *session_new(int *link_fd,
+			    struct cove_error *err); /* takes the descriptor */
 void session_free(struct session *s);
 int session_fd(const struct session *s);
-/* One turn, waiting at most timeout_ms for something to happen. COVE_EGONE once the peer is gone
- * and everything it sent is handled. */
+/* One turn, waiting at most timeout_ms for something to happen. COVE_EGONE once the peer
+ * is gone and everything it sent is handled. */
 int session_turn(struct session *s, int timeout_ms, struct cove_error *err);
 bool session_gone(const struct session *s);
 const char *session_bye(const struct session *s); /* the peer's last words, or "" */
 struct link *session_link(struct session *s);
 
 /* Opens a stream and sends its first frame (request payload ready made). */
-struct stream *session_open(struct session *s, enum stream_kind kind, uint8_t type, uint8_t sub,
-			    const void *payload, size_t n, struct cove_error *err);
-void session_release(struct stream *st); /* sends CLOSE if needed; st must not be used again */
+struct stream *session_open(struct session *s, enum stream_kind kind, uint8_t type,
+			    uint8_t sub, const void *payload, size_t n,
+			    struct cove_error *err);
+void session_release(
+	struct stream *st); /* sends CLOSE if needed; st must not be used again */
 
 /* Processes: to be called right after session_open(). */
-int stream_set_stdin(struct stream *st, int fd, struct cove_error *err); /* -1: session_write */
+int stream_set_stdin(struct stream *st, int fd,
+		     struct cove_error *err); /* -1: session_write */
 int stream_set_out(struct stream *st, int which, int fd, struct cove_error *err);
 bool stream_done(const struct stream *st); /* ended, and all output delivered */
-int64_t stream_write(struct stream *st, const void *data, size_t n, struct cove_error *err);
+int64_t stream_write(struct stream *st, const void *data, size_t n,
+		     struct cove_error *err);
 int stream_eof(struct stream *st, struct cove_error *err);
 int stream_signal(struct stream *st, int signo, struct cove_error *err);
-int stream_resize(struct stream *st, uint16_t rows, uint16_t cols, struct cove_error *err);
+int stream_resize(struct stream *st, uint16_t rows, uint16_t cols,
+		  struct cove_error *err);
 
-/* Blocking calls (FILE, INFO, KEEPER): runs turns until RESULT came (and with `all`, CLOSE). */
-int session_wait_result(struct stream *st, bool all, int timeout_ms, struct cove_error *err);
+/* Blocking calls (FILE, INFO, KEEPER): runs turns until RESULT came (and with `all`,
+ * CLOSE). */
+int session_wait_result(struct stream *st, bool all, int timeout_ms,
+			struct cove_error *err);
 /* An attribute of the result as number or string. */
 bool stream_result_u64(const struct stream *st, uint16_t tag, uint64_t *ret);
 char *stream_result_str(const struct stream *st, uint16_t tag); /* malloc'd or NULL */

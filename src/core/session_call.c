@@ -24,7 +24,8 @@ static int call_failure(const struct stream *st, struct cove_error *err)
 	return err->code;
 }
 
-int session_wait_result(struct stream *st, bool all, int timeout_ms, struct cove_error *err)
+int session_wait_result(struct stream *st, bool all, int timeout_ms,
+			struct cove_error *err)
 {
 	int64_t until = now_ms() + timeout_ms;
 

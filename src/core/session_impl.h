@@ -24,18 +24,21 @@ int watch(struct session *s, int fd, uint32_t events, enum watch_what what, uint
 	  bool add);
 struct stream *session_find(struct session *s, uint32_t id);
 void session_set_gone(struct session *s);
-int session_send(struct session *s, uint8_t type, uint8_t sub, uint32_t id, const void *payload,
-		 size_t n, struct cove_error *err);
+int session_send(struct session *s, uint8_t type, uint8_t sub, uint32_t id,
+		 const void *payload, size_t n, struct cove_error *err);
 
 /* session_receive.c */
 int session_receive(struct session *s, struct cove_error *err);
 
 /* session_io.c */
 void sink_close(struct session *s, struct sink *k);
-int sink_put(struct stream *st, int which, const void *data, size_t n, struct cove_error *err);
+int sink_put(struct stream *st, int which, const void *data, size_t n,
+	     struct cove_error *err);
 int sink_drain(struct stream *st, int which, struct cove_error *err);
 int source_pump(struct stream *st, struct cove_error *err);
+void source_resume(struct stream *st); /* there is credit again */
 size_t source_room(const struct stream *st);
-int grant(struct stream *st, uint8_t sub, struct flow *f, size_t n, struct cove_error *err);
+int grant(struct stream *st, uint8_t sub, struct flow *f, size_t n,
+	  struct cove_error *err);
 
 #endif

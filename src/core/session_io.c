@@ -10,10 +10,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* ---- output: from the sandbox to a descriptor ---------------------------------------------- */
+/* ---- output: from the sandbox to a descriptor
+ * ---------------------------------------------- */
 
 /* Gives credit back for n consumed bytes. */
-int grant(struct stream *st, uint8_t sub, struct flow *f, size_t n, struct cove_error *err)
+int grant(struct stream *st, uint8_t sub, struct flow *f, size_t n,
+	  struct cove_error *err)
 {
 	uint32_t credit = flow_consumed(f, n);
 	uint8_t le[4];
@@ -21,7 +23,8 @@ int grant(struct stream *st, uint8_t sub, struct flow *f, size_t n, struct cove_
 	if (!credit || st->session->gone || st->closed)
 		return 0;
 	wire_set32(le, credit);
-	return session_send(st->session, WIRE_WINDOW_ADD, sub, st->id, le, sizeof(le), err);
+	return session_send(st->session, WIRE_WINDOW_ADD, sub, st->id, le, sizeof(le),
+			    err);
 }
 
 void sink_close(struct session *s, struct sink *k)
@@ -36,7 +39,8 @@ void sink_close(struct session *s, struct sink *k)
 	buf_clear(&k->wait);
 }
 
-/* The reader is gone: the program inside should see that too, as it would in a plain pipe. */
+/* The reader is gone: the program inside should see that too, as it would in a plain
+ * pipe. */
 static int sink_break(struct stream *st, int which, struct cove_error *err)
 {
 	struct sink *k = &st->out[which];
@@ -46,7 +50,8 @@ static int sink_break(struct stream *st, int which, struct cove_error *err)
 	k->broken = true;
 	if (st->closed || st->session->gone)
 		return 0;
-	return session_send(st->session, WIRE_EOF, (uint8_t)(which + 1), st->id, NULL, 0, err);
+	return session_send(st->session, WIRE_EOF, (uint8_t)(which + 1), st->id, NULL, 0,
+			    err);
 }
 
 static ssize_t sink_write(struct sink *k, const void *data, size_t n)
@@ -88,7 +93,8 @@ static int sink_watch(struct stream *st, int which)
 	return watch(st->session, k->fd, EPOLLOUT, what, st->id, true);
 }
 
-int sink_put(struct stream *st, int which, const void *data, size_t n, struct cove_error *err)
+int sink_put(struct stream *st, int which, const void *data, size_t n,
+	     struct cove_error *err)
 {
 	struct sink *k = &st->out[which];
 	ssize_t done = 0;
@@ -163,7 +169,8 @@ int stream_set_out(struct stream *st, int which, int fd, struct cove_error *err)
 	return k->fd < 0 ? fail(err, COVE_EIO, errno, "output descriptor %d", fd) : 0;
 }
 
-/* ---- input: from a descriptor into the sandbox ---------------------------------------------- */
+/* ---- input: from a descriptor into the sandbox
+ * ---------------------------------------------- */
 
 int stream_set_stdin(struct stream *st, int fd, struct cove_error *err)
 {
@@ -189,10 +196,12 @@ size_t source_room(const struct stream *st)
 
 	if (st->closed || st->session->gone || room <= LINK_RESERVE)
 		return 0;
-	return min_size(min_size(room - LINK_RESERVE, st->in.flow.credit), WIRE_PAYLOAD_MAX);
+	return min_size(min_size(room - LINK_RESERVE, st->in.flow.credit),
+			WIRE_PAYLOAD_MAX);
 }
 
-/* Out of credit: stop asking epoll; session_receive() turns it on again with WINDOW_ADD. */
+/* Out of credit: stop asking epoll; session_receive() turns it on again with WINDOW_ADD.
+ */
 static void source_watch(struct stream *st, bool on)
 {
 	struct source *in = &st->in;
@@ -201,6 +210,12 @@ static void source_watch(struct stream *st, bool on)
 		return;
 	in->watched = on;
 	watch(st->session, in->fd, on ? EPOLLIN : 0, WATCH_STDIN, st->id, false);
+}
+
+void source_resume(struct stream *st)
+{
+	if (st->in.fd >= 0 && st->in.open)
+		source_watch(st, source_room(st) > 0);
 }
 
 static int source_end(struct stream *st, struct cove_error *err)
@@ -237,7 +252,8 @@ int source_pump(struct stream *st, struct cove_error *err)
 	return 0;
 }
 
-int64_t stream_write(struct stream *st, const void *data, size_t n, struct cove_error *err)
+int64_t stream_write(struct stream *st, const void *data, size_t n,
+		     struct cove_error *err)
 {
 	size_t take = min_size(n, source_room(st));
 

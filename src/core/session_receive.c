@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_receive - what the other side says. Every frame here may come from an attacker who
- * owns the guest: a frame that does not fit the state of its stream ends the connection.
+ * session_receive - what the other side says. Every frame here may come from an attacker
+ * who owns the guest: a frame that does not fit the state of its stream ends the
+ * connection.
  */
 #include "core/session_impl.h"
 
@@ -14,8 +15,8 @@ static int violation(struct session *s, const struct wire_frame *f, const char *
 		     struct cove_error *err)
 {
 	session_set_gone(s);
-	return fail(err, COVE_EPROTO, 0, "the guest broke the protocol: frame %u: %s", f->type,
-		    what);
+	return fail(err, COVE_EPROTO, 0, "the guest broke the protocol: frame %u: %s",
+		    f->type, what);
 }
 
 /* Text from inside, for an error line: printable only. */
@@ -45,7 +46,8 @@ static bool attr_u32(const struct wire_frame *f, uint16_t tag, uint32_t *ret)
 	return find_attr(f->payload, f->len, tag, &a) > 0 && wire_attr_u32(&a, ret) == 0;
 }
 
-static int on_started(struct stream *st, const struct wire_frame *f, struct cove_error *err)
+static int on_started(struct stream *st, const struct wire_frame *f,
+		      struct cove_error *err)
 {
 	uint32_t pid;
 
@@ -71,12 +73,13 @@ static int on_ended(struct stream *st, const struct wire_frame *f, struct cove_e
 	return 0;
 }
 
-static int on_failed(struct stream *st, const struct wire_frame *f, struct cove_error *err)
+static int on_failed(struct stream *st, const struct wire_frame *f,
+		     struct cove_error *err)
 {
 	struct wire_attr a;
 	uint32_t v = 0;
 
-	if (st->exited || st->failed || st->has_result)
+	if (st->exited || st->failed)
 		return violation(st->session, f, "unexpected", err);
 	st->failed = true;
 	attr_u32(f, WIRE_A_ERRNO, &v);
@@ -86,7 +89,8 @@ static int on_failed(struct stream *st, const struct wire_frame *f, struct cove_
 	return buf_append(&st->result, f->payload, f->len) < 0 ? fail_nomem(err) : 0;
 }
 
-static int on_result(struct stream *st, const struct wire_frame *f, struct cove_error *err)
+static int on_result(struct stream *st, const struct wire_frame *f,
+		     struct cove_error *err)
 {
 	if (st->kind != STREAM_CALL || st->failed)
 		return violation(st->session, f, "unexpected", err);
@@ -95,7 +99,8 @@ static int on_result(struct stream *st, const struct wire_frame *f, struct cove_
 	return buf_append(&st->result, f->payload, f->len) < 0 ? fail_nomem(err) : 0;
 }
 
-static int call_data(struct stream *st, const struct wire_frame *f, struct cove_error *err)
+static int call_data(struct stream *st, const struct wire_frame *f,
+		     struct cove_error *err)
 {
 	struct sink *k = st->data_sink ? st->data_sink : &st->out[0];
 
@@ -145,11 +150,14 @@ static int on_eof(struct stream *st, const struct wire_frame *f, struct cove_err
 	return 0;
 }
 
-static int on_window(struct stream *st, const struct wire_frame *f, struct cove_error *err)
+static int on_window(struct stream *st, const struct wire_frame *f,
+		     struct cove_error *err)
 {
-	if (f->sub != 0 || f->len != 4 || flow_granted(&st->in.flow, wire_get32(f->payload)) < 0)
+	if (f->sub != 0 || f->len != 4 ||
+	    flow_granted(&st->in.flow, wire_get32(f->payload)) < 0)
 		return violation(st->session, f, "credit", err);
-	return source_pump(st, err);
+	source_resume(st); /* not read: it may have nothing, and would block us */
+	return 0;
 }
 
 static int on_close(struct stream *st, const struct wire_frame *f, struct cove_error *err)
@@ -171,16 +179,17 @@ static const struct {
 	int (*fn)(struct stream *st, const struct wire_frame *f, struct cove_error *err);
 } handlers[] = {
 	{WIRE_STARTED,    false, on_started},
-	{WIRE_EXIT,	    false, on_ended   },
-	{WIRE_FAILED,	  false, on_failed },
-	{WIRE_RESULT,	  false, on_result },
-	{WIRE_DATA,	    true,	 on_data   },
-	{WIRE_EOF,	   true,  on_eof    },
+        {WIRE_EXIT,       false, on_ended  },
+	{WIRE_FAILED,     false, on_failed },
+        {WIRE_RESULT,     false, on_result },
+	{WIRE_DATA,       true,  on_data   },
+        {WIRE_EOF,        true,  on_eof    },
 	{WIRE_WINDOW_ADD, true,  on_window },
-	{WIRE_CLOSE,	 true,  on_close  },
+        {WIRE_CLOSE,      true,  on_close  },
 };
 
-static int on_connection(struct session *s, const struct wire_frame *f, struct cove_error *err)
+static int on_connection(struct session *s, const struct wire_frame *f,
+			 struct cove_error *err)
 {
 	switch (f->type) {
 	case WIRE_HELLO:
@@ -188,7 +197,8 @@ static int on_connection(struct session *s, const struct wire_frame *f, struct c
 		return 0;
 	case WIRE_PING:
 		return f->len > 64 ? violation(s, f, "too long", err)
-				   : session_send(s, WIRE_PONG, 0, 0, f->payload, f->len, err);
+				   : session_send(s, WIRE_PONG, 0, 0, f->payload, f->len,
+						  err);
 	case WIRE_BYE:
 		clean_text(s->bye, sizeof(s->bye), f->payload, f->len);
 		return 0;
@@ -207,8 +217,8 @@ static int dispatch(struct session *s, const struct wire_frame *f, struct cove_e
 	for (size_t i = 0; i < ARRAY_LEN(handlers); i++) {
 		if (handlers[i].type != f->type)
 			continue;
-		if (st && !st->closed && !(st->released && handlers[i].stray_ok &&
-					   f->type != WIRE_CLOSE))
+		if (st && !st->closed &&
+		    !(st->released && handlers[i].stray_ok && f->type != WIRE_CLOSE))
 			return handlers[i].fn(st, f, err);
 		if (st && st->released) /* we lost interest: whatever it is */
 			return 0;
@@ -234,7 +244,8 @@ int session_receive(struct session *s, struct cove_error *err)
 	}
 	if (more < 0) {
 		session_set_gone(s);
-		return fail(err, COVE_EPROTO, 0, "the guest broke the protocol: not a frame");
+		return fail(err, COVE_EPROTO, 0,
+			    "the guest broke the protocol: not a frame");
 	}
 	if (r < 0)
 		session_set_gone(s);

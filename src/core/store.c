@@ -7,14 +7,23 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define SPEC_FILE "spec.json"
 
-/* ---- where things are --------------------------------------------------------------- */
+/* Never replaces what is there; musl has no renameat2(). */
+static int rename_new(int dir, const char *from, const char *to)
+{
+	return (int)syscall(SYS_renameat2, dir, from, dir, to, RENAME_NOREPLACE);
+}
+
+/* ---- where things are ---------------------------------------------------------------
+ */
 
 static int data_home(char *out, size_t size, bool *ret_override)
 {
@@ -46,7 +55,8 @@ static int run_home(char *out, size_t size, const char *home, bool override)
 	return n >= (int)size ? -ENAMETOOLONG : 0;
 }
 
-/* Opens a directory of ours, making it if needed; nobody else may be able to write to it. */
+/* Opens a directory of ours, making it if needed; nobody else may be able to write to it.
+ */
 static int own_dir(const char *path, struct cove_error *err)
 {
 	struct stat st;
@@ -63,8 +73,8 @@ static int own_dir(const char *path, struct cove_error *err)
 		return fail(err, COVE_EIO, errno, "open %s", path);
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022)) {
 		close(fd);
-		fail(err, COVE_EDENIED, 0, "%s: not owned by this user, or writable by others",
-		     path);
+		fail(err, COVE_EDENIED, 0,
+		     "%s: not owned by this user, or writable by others", path);
 		return hint(err, "set COVE_HOME to a directory of your own");
 	}
 	return fd;
@@ -129,7 +139,8 @@ void store_close(struct store *s)
 static int join(const char *dir, const char *sub, const char *name, const char *which,
 		char *out, size_t size)
 {
-	int n = snprintf(out, size, "%s%s/%s%s%s", dir, sub, name, *which ? "/" : "", which);
+	int n = snprintf(out, size, "%s%s/%s%s%s", dir, sub, name, *which ? "/" : "",
+			 which);
 
 	return n >= (int)size ? -ENAMETOOLONG : 0;
 }
@@ -146,7 +157,8 @@ int store_run_path(const struct store *s, const char *name, const char *which, c
 	return join(s->run, "", name, which, out, size);
 }
 
-/* ---- locks ---------------------------------------------------------------------------- */
+/* ---- locks ----------------------------------------------------------------------------
+ */
 
 static int open_lock(struct store *s, const char *name, bool create)
 {
@@ -155,7 +167,8 @@ static int open_lock(struct store *s, const char *name, bool create)
 	if (create && mkdirat(s->run_fd, name, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	snprintf(path, sizeof(path), "%s/lock", name);
-	int fd = openat(s->run_fd, path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+	int fd = openat(s->run_fd, path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0),
+			0600);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -185,6 +198,7 @@ int store_lock(struct store *s, const char *name, int *ret_lock, struct cove_err
 			return fail(err, COVE_EIO, errno, "lock of %s", name);
 		}
 		if (same_file(s, name, fd)) {
+			dprintf(fd, "%d\n", (int)getpid()); /* for store_holder() */
 			*ret_lock = take_fd(&fd);
 			return 0;
 		}
@@ -202,12 +216,34 @@ bool store_is_running(struct store *s, const char *name)
 	return flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+int store_holder(struct store *s, const char *name)
+{
+	cleanup_fd int fd = open_lock(s, name, false);
+	char text[16] = "";
+	long pid;
+	int pidfd;
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return -ESRCH;
+	pid = strtol(text, NULL, 10);
+	pidfd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (pidfd < 0)
+		return -ESRCH;
+	/* Still held, so the number still means the process that wrote it. */
+	if (!store_is_running(s, name)) {
+		close(pidfd);
+		return -ESRCH;
+	}
+	return pidfd;
+}
+
 void store_clear_run(struct store *s, const char *name)
 {
 	remove_tree_at(s->run_fd, name);
 }
 
-/* ---- records --------------------------------------------------------------------------- */
+/* ---- records
+ * --------------------------------------------------------------------------- */
 
 bool store_exists(struct store *s, const char *name)
 {
@@ -222,14 +258,15 @@ static int check_name(const char *name, struct cove_error *err)
 	if (spec_name_ok(name))
 		return 0;
 	fail(err, COVE_EINVAL, 0, "'%.80s' is not a name", name);
-	return hint(err, "a to z, 0 to 9, '-', '_', '.', first a letter or digit, at most %d",
+	return hint(err,
+		    "a to z, 0 to 9, '-', '_', '.', first a letter or digit, at most %d",
 		    SPEC_NAME_MAX);
 }
 
 static int write_spec(int dir, const struct spec *spec, int sync, struct cove_error *err)
 {
 	json_t *j = spec_json(spec, true);
-	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+	char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
 	int r;
 
 	json_decref(j);
@@ -255,12 +292,12 @@ int store_create(struct store *s, const char *name, const struct spec *spec,
 	if (dir < 0)
 		return fail(err, COVE_EIO, errno, "create %s", name);
 	r = write_spec(dir, spec, 1, err);
-	if (r == 0 && renameat2(s->boxes, tmp, s->boxes, name, RENAME_NOREPLACE) < 0) {
+	if (r == 0 && rename_new(s->boxes, tmp, name) < 0) {
 		r = errno == EEXIST ? fail(err, COVE_EEXIST, 0, "%s exists already", name)
 				    : fail(err, COVE_EIO, errno, "create %s", name);
 		if (err->code == COVE_EEXIST)
-			hint(err, "'cove rm %s' removes it, 'cove set %s' changes it", name,
-			     name);
+			hint(err, "'cove rm %s' removes it, 'cove set %s' changes it",
+			     name, name);
 	}
 	if (r < 0)
 		remove_tree_at(s->boxes, tmp);
@@ -276,7 +313,8 @@ static int missing(struct store *s, const char *name, struct cove_error *err)
 	return hint(err, "'cove ls' shows what there is");
 }
 
-int store_load(struct store *s, const char *name, struct spec *ret, struct cove_error *err)
+int store_load(struct store *s, const char *name, struct spec *ret,
+	       struct cove_error *err)
 {
 	cleanup_buf struct buf text = BUF_INIT(SPEC_TEXT_MAX);
 	cleanup_buf struct buf problems = BUF_INIT(1 << 16);
@@ -295,11 +333,13 @@ int store_load(struct store *s, const char *name, struct spec *ret, struct cove_
 		return hint(err, "'cove rm -f %s' removes it", name);
 	}
 	spec_init(&spec);
-	if (spec_parse(&spec, text.data ? text.data : "", text.len, path, &problems, err) < 0) {
+	if (spec_parse(&spec, text.data ? text.data : "", text.len, path, &problems,
+		       err) < 0) {
 		spec_clear(&spec);
 		err->code = COVE_EDAMAGED;
 		wrap(err, "sandbox %s is damaged", name);
-		return hint(err, "mend %s/sandboxes/%s, or remove it with 'cove rm -f %s'",
+		return hint(err,
+			    "mend %s/sandboxes/%s, or remove it with 'cove rm -f %s'",
 			    s->home, path, name);
 	}
 	*ret = spec;
@@ -412,7 +452,8 @@ int store_each(struct store *s, int (*fn)(void *arg, const char *name), void *ar
 	return r;
 }
 
-/* ---- changes and sweeping -------------------------------------------------------------- */
+/* ---- changes and sweeping
+ * -------------------------------------------------------------- */
 
 static uint64_t count_paths(int dir, const char *name, uint64_t max, int depth)
 {
@@ -457,6 +498,48 @@ uint64_t store_count_changes(struct store *s, const char *name, uint64_t max)
 	return n;
 }
 
+#define SPARE ".spare"
+
+int store_claim(struct store *s, const char *name)
+{
+	if (renameat(s->boxes, SPARE, s->boxes, name) == 0)
+		return 0;
+	return mkdirat(s->boxes, name, 0700);
+}
+
+/* Nothing but one layer in it? Names are ours: "m0". */
+static bool only_first_layer(struct store *s, const char *name)
+{
+	DIR *d = open_record(s, name);
+	struct dirent *e;
+	bool only = d != NULL, seen = false;
+
+	while (d && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		seen = strcmp(e->d_name, "m0") == 0;
+		only = only && seen;
+	}
+	if (d)
+		closedir(d);
+	return only && seen;
+}
+
+/* An empty record becomes the spare. The upper directory is made anew, mode and
+ * attributes and all: nothing of one sandbox may reach another. */
+static int recycle(struct store *s, const char *name, struct cove_error *err)
+{
+	char used[SPEC_NAME_MAX + 32], upper[SPEC_NAME_MAX + 32];
+
+	snprintf(used, sizeof(used), "%s/m0/work/work", name);
+	snprintf(upper, sizeof(upper), "%s/m0/upper", name);
+	if (only_first_layer(s, name) && remove_tree_at(s->boxes, used) == 0 &&
+	    unlinkat(s->boxes, upper, AT_REMOVEDIR) == 0 &&
+	    rename_new(s->boxes, name, SPARE) == 0)
+		return 0;
+	return store_remove(s, name, err);
+}
+
 int store_settle(struct store *s, const char *name, uint64_t *ret_changes,
 		 struct cove_error *err)
 {
@@ -474,7 +557,7 @@ int store_settle(struct store *s, const char *name, uint64_t *ret_changes,
 	}
 	n = store_count_changes(s, name, 100000);
 	if (n == 0)
-		return store_remove(s, name, err);
+		return recycle(s, name, err);
 	*ret_changes = n;
 	snprintf(from, sizeof(from), "%s/%s", name, SPEC_FILE);
 	cleanup_buf struct buf text = BUF_INIT(SPEC_TEXT_MAX);
@@ -506,7 +589,8 @@ static void sweep_run(struct store *s, const char *name)
 		return;
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return; /* running */
-	if (fd == -ENOENT) { /* just made, its lock file still to come? leave it a while */
+	if (fd ==
+	    -ENOENT) { /* just made, its lock file still to come? leave it a while */
 		struct stat st;
 
 		if (fstatat(s->run_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
@@ -529,7 +613,8 @@ static void sweep_records(struct store *s)
 		const char *dash;
 		struct stat st;
 
-		if (strncmp(e->d_name, ".new-", 5) != 0 && strncmp(e->d_name, ".old-", 5) != 0)
+		if (strncmp(e->d_name, ".new-", 5) != 0 &&
+		    strncmp(e->d_name, ".old-", 5) != 0)
 			continue;
 		dash = strrchr(e->d_name, '-');
 		char proc[32];

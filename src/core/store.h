@@ -4,7 +4,8 @@
  *
  *	HOME/sandboxes/NAME/	spec.json, log, home/, root/, mN/{upper,work}
  *	HOME/cache/		shared, can be made again
- *	RUN/NAME/		lock, s (the control socket), cgroup, spec.json (one-shots)
+ *	RUN/NAME/		lock, s (the control socket), cgroup, spec.json
+ *(one-shots)
  *
  * Invariants
  *  1. A sandbox runs if and only if somebody holds the flock of RUN/NAME/lock. The kernel
@@ -12,8 +13,8 @@
  *  2. A directory below sandboxes/ appears and disappears by one rename: names that start
  *     with '.' are half-made or half-removed and are swept by the next command.
  *  3. spec.json is replaced by write-temp, fsync, rename, under the lock.
- *  4. A one-shot has no spec.json below sandboxes/ until it is kept; its RUN copy is moved
- *     there by whoever finds changes in its upper layers and its lock free.
+ *  4. A one-shot has no spec.json below sandboxes/ until it is kept; its RUN copy is
+ *moved there by whoever finds changes in its upper layers and its lock free.
  */
 #ifndef COVE_CORE_STORE_H
 #define COVE_CORE_STORE_H
@@ -39,6 +40,8 @@ void store_sweep(struct store *s);
 int store_lock(struct store *s, const char *name, int *ret_lock, struct cove_error *err);
 /* Is it held? (1, 0) */
 bool store_is_running(struct store *s, const char *name);
+/* A pidfd of the process that holds the lock, or -ESRCH. */
+int store_holder(struct store *s, const char *name);
 /* Removes RUN/NAME; the caller holds the lock. */
 void store_clear_run(struct store *s, const char *name);
 
@@ -46,7 +49,8 @@ int store_create(struct store *s, const char *name, const struct spec *spec,
 		 struct cove_error *err);
 bool store_exists(struct store *s, const char *name);
 /* COVE_ENOENT with the nearest name as hint, COVE_EDAMAGED with the file's problem. */
-int store_load(struct store *s, const char *name, struct spec *ret, struct cove_error *err);
+int store_load(struct store *s, const char *name, struct spec *ret,
+	       struct cove_error *err);
 int store_save(struct store *s, const char *name, const struct spec *spec,
 	       struct cove_error *err);
 /* Removes the record with all data; the caller holds the lock or knows it is unused. */
@@ -67,7 +71,12 @@ int store_run_path(const struct store *s, const char *name, const char *which, c
 /* How many paths the upper layers of a record hold (0 when it has none). Stops at max. */
 uint64_t store_count_changes(struct store *s, const char *name, uint64_t max);
 
-/* A one-shot's record: keep it under its name if it holds changes, else remove it all. */
+/* A one-shot's record directory: the spare that an earlier one left, or a new one. -1 and
+ * errno on failure. */
+int store_claim(struct store *s, const char *name);
+
+/* A one-shot's record: keep it under its name if it holds changes; else make it the
+ * spare, or remove it all. */
 int store_settle(struct store *s, const char *name, uint64_t *ret_changes,
 		 struct cove_error *err);
 

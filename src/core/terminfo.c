@@ -62,9 +62,11 @@ static bool is_inside(struct session *s, const struct spec *spec, const char *ho
 
 	for (size_t i = 0; i < ARRAY_LEN(system_dirs); i++) {
 		snprintf(path, sizeof(path), "%s/%c/%s", system_dirs[i], term[0], term);
-		/* With the host image the host's own file answers, without a round trip. */
-		if (spec->image.kind == IMAGE_HOST ? access(path, R_OK) == 0
-						   : file_stat(s, path, &info, &ignored) == 0)
+		/* With the host image the host's own file answers, without a round trip.
+		 */
+		if (spec->image.kind == IMAGE_HOST
+			    ? access(path, R_OK) == 0
+			    : file_stat(s, path, &info, &ignored) == 0)
 			return true;
 	}
 	snprintf(path, sizeof(path), "%s/.terminfo/%c/%s", home, term[0], term);

@@ -6,7 +6,8 @@
 #include "core/session.h"
 #include "spec/spec.h"
 
-/* Best effort in one direction only: a terminal the host does not know either is no error. */
+/* Best effort in one direction only: a terminal the host does not know either is no
+ * error. */
 int terminfo_supply(struct session *s, const struct spec *spec, const char *term,
 		    struct cove_error *err);
 

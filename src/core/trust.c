@@ -25,7 +25,8 @@ int config_dir(char *out, size_t size)
 	return n >= (int)size ? -ENAMETOOLONG : 0;
 }
 
-static void make_line(char *out, size_t size, const char *path, const void *text, size_t n)
+static void make_line(char *out, size_t size, const char *path, const void *text,
+		      size_t n)
 {
 	unsigned char h[crypto_hash_sha256_BYTES];
 	size_t at = 0;
@@ -58,7 +59,8 @@ bool trust_has(const char *path, const void *text, size_t n)
 	if (dir < 0 || strchr(path, '\n') || read_file_at(dir, "trusted", &list) < 0)
 		return false;
 	make_line(line, sizeof(line), path, text, n);
-	for (const char *p = list.data; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+	for (const char *p = list.data; p && *p;
+	     p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
 		if (strncmp(p, line, strlen(line)) == 0)
 			return true;
 	return false;
@@ -71,7 +73,8 @@ static int copy_others(const struct buf *list, const char *path, struct buf *ret
 
 	while (*p) {
 		size_t n = strcspn(p, "\n");
-		bool same = n > 65 && n - 65 == strlen(path) && !memcmp(p + 65, path, n - 65);
+		bool same =
+			n > 65 && n - 65 == strlen(path) && !memcmp(p + 65, path, n - 65);
 
 		if (!same && n && (buf_append(ret, p, n) < 0 || buf_puts(ret, "\n") < 0))
 			return -ENOMEM;
@@ -80,7 +83,8 @@ static int copy_others(const struct buf *list, const char *path, struct buf *ret
 	return 0;
 }
 
-int trust_set(const char *path, const void *text, size_t n, bool trust, struct cove_error *err)
+int trust_set(const char *path, const void *text, size_t n, bool trust,
+	      struct cove_error *err)
 {
 	cleanup_buf struct buf list = BUF_INIT(TRUST_MAX), out = BUF_INIT(TRUST_MAX);
 	cleanup_fd int dir = open_dir(true);
@@ -100,6 +104,7 @@ int trust_set(const char *path, const void *text, size_t n, bool trust, struct c
 		r = buf_puts(&out, line);
 	}
 	if (r == 0)
-		r = write_file_atomic(dir, "trusted", out.data ? out.data : "", out.len, 0600, 1);
+		r = write_file_atomic(dir, "trusted", out.data ? out.data : "", out.len,
+				      0600, 1);
 	return r < 0 ? fail(err, COVE_EIO, -r, "list of trusted files") : 0;
 }

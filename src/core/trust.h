@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trust - which project files the user has vouched for: path and SHA-256 of the exact content,
- * one line each in ~/.config/cove/trusted.
+ * trust - which project files the user has vouched for: path and SHA-256 of the exact
+ * content, one line each in ~/.config/cove/trusted.
  */
 #ifndef COVE_CORE_TRUST_H
 #define COVE_CORE_TRUST_H

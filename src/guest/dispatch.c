@@ -43,9 +43,10 @@ static int on_data(struct guest *g, struct stream *s, const struct wire_frame *f
 
 static int on_eof(struct guest *g, struct stream *s, const struct wire_frame *f)
 {
-	if (f->sub != 0)
-		return violation(g, "end of an output");
-	return sink_eof(g, s);
+	if (f->sub == 0)
+		return sink_eof(g, s);
+	source_break(g, s, f->sub - 1);
+	return 0;
 }
 
 static int on_window(struct guest *g, struct stream *s, const struct wire_frame *f)
@@ -100,8 +101,8 @@ static int (*const requests[])(struct guest *g, const struct wire_frame *f) = {
 };
 
 /* Frames of an open stream. */
-static int (*const events[])(struct guest *g, struct stream *s,
-			     const struct wire_frame *f) = {
+static int (*const stream_frames[])(struct guest *g, struct stream *s,
+				    const struct wire_frame *f) = {
 	[WIRE_DATA] = on_data,         [WIRE_EOF] = on_eof,
 	[WIRE_WINDOW_ADD] = on_window, [WIRE_SIGNAL] = on_signal,
 	[WIRE_RESIZE] = on_resize,     [WIRE_CLOSE] = on_close,
@@ -111,14 +112,14 @@ int dispatch(struct guest *g, const struct wire_frame *f)
 {
 	struct stream *s = f->stream ? stream_find(g, f->stream) : NULL;
 
-	if (f->type < ARRAY_LEN(events) && events[f->type]) {
+	if (f->type < ARRAY_LEN(stream_frames) && stream_frames[f->type]) {
 		/* They may cross our CLOSE on the way, or the end of an unknown stream.
 		 */
 		if (!s || (f->type != WIRE_CLOSE && (s->closed || s->peer_closed)))
 			return 0;
 		if (f->type == WIRE_CLOSE && s->peer_closed)
 			return violation(g, "closed twice");
-		return events[f->type](g, s, f);
+		return stream_frames[f->type](g, s, f);
 	}
 	if (f->type >= ARRAY_LEN(requests) || !requests[f->type])
 		return violation(g, "a frame that only a server sends");

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 
-#define HOLD_MS 1 /* how long STARTED may wait for EXIT, when the end is near anyway */
-
 #define EXEC_TAGS \
 	(TAG(WIRE_A_ARG) | TAG(WIRE_A_ENV) | TAG(WIRE_A_CWD) | TAG(WIRE_A_FLAGS) | \
 	 TAG(WIRE_A_ROWS) | TAG(WIRE_A_COLS) | TAG(WIRE_A_UID) | TAG(WIRE_A_GID))
@@ -165,13 +163,10 @@ static void started(struct guest *g, struct stream *s, bool last)
 	wire_put_u32(&o, WIRE_A_PID, (uint32_t)s->exec.pid);
 	send_frame(g, WIRE_STARTED, 0, s->id, p, o.len);
 	s->exec.last = last;
-	if (last) { /* short commands answer with one write, and wake the peer once */
-		g->held = link_pending(&g->link);
-		g->held_until_ms = now_ms() + HOLD_MS + 1;
-	}
+	hold(g); /* a short command answers with one write, and wakes the peer once */
 }
 
-static void start(struct guest *g, struct stream *s, const struct request *r)
+static void start_process(struct guest *g, struct stream *s, const struct request *r)
 {
 	/* Our own 0 and 1 are /dev/null: what a process without pipes gets. */
 	__attribute__((cleanup(ends_clear))) struct ends e = {
@@ -229,7 +224,7 @@ int on_exec(struct guest *g, const struct wire_frame *f)
 	else if ((flags & WIRE_EXEC_PTY) && (flags & WIRE_EXEC_NO_OUTPUT))
 		stream_failed(g, s, EINVAL, "a terminal without output");
 	else
-		start(g, s, &r);
+		start_process(g, s, &r);
 	if (s->closed && (flags & WIRE_EXEC_LAST))
 		g->ending = true; /* it was what we were here for */
 	return 0;

@@ -75,6 +75,17 @@ static void open_output(struct guest *g, struct stream *s, int fd, const struct 
 	flow_init(&s->out[0].flow);
 }
 
+/* A file cut short must not look like a short file. */
+static ssize_t read_some(struct stream *s, uint8_t *p, size_t n)
+{
+	ssize_t r;
+
+	do
+		r = read(s->out[0].fd, p, n);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
 /* O_NONBLOCK: a fifo or a device must not stop us before we see what it is. */
 static void file_read(struct guest *g, struct stream *s, const struct request *r)
 {
@@ -181,7 +192,7 @@ static void file_remove(struct guest *g, struct stream *s, const struct request 
 }
 
 static const struct stream_ops simple_ops = {0};
-static const struct stream_ops read_ops = {.settle = output_settle};
+static const struct stream_ops read_ops = {.settle = output_settle, .read = read_some};
 static const struct stream_ops list_ops = {
 	.settle = output_settle,
 	.read = list_read,
@@ -194,7 +205,7 @@ static const struct {
 	void (*run)(struct guest *g, struct stream *s, const struct request *r);
 	const struct stream_ops *ops;
 	uint64_t tags; /* besides PATH */
-} ops[] = {
+} file_ops[] = {
 	[WIRE_FILE_STAT] = {file_stat,    &simple_ops, 0                },
 	[WIRE_FILE_READ] = {file_read,    &read_ops,   0                },
 	[WIRE_FILE_WRITE] = {file_write,   &write_ops,  OWNER            },
@@ -207,12 +218,12 @@ static const struct {
 int on_file(struct guest *g, const struct wire_frame *f)
 {
 	cleanup_request struct request r = {0};
-	int err = request_parse(&r, f, TAG(WIRE_A_PATH) | ops[f->sub].tags);
+	int err = request_parse(&r, f, TAG(WIRE_A_PATH) | file_ops[f->sub].tags);
 	struct stream *s;
 
 	if (err == -EPROTO)
 		return violation(g, "malformed FILE");
-	s = stream_new(g, f->stream, ops[f->sub].ops);
+	s = stream_new(g, f->stream, file_ops[f->sub].ops);
 	if (!s)
 		return 0;
 	if (err < 0)
@@ -220,6 +231,6 @@ int on_file(struct guest *g, const struct wire_frame *f)
 	else if (r.count[WIRE_A_PATH] != 1 || *request_path(&r) != '/')
 		stream_failed(g, s, EINVAL, "one absolute path is needed");
 	else
-		ops[f->sub].run(g, s, &r);
+		file_ops[f->sub].run(g, s, &r);
 	return 0;
 }

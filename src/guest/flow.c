@@ -29,13 +29,22 @@ bool source_ready(const struct guest *g, const struct source *o)
 static void source_eof(struct guest *g, struct stream *s, int which)
 {
 	struct source *o = &s->out[which];
-	bool held = g->held && g->held == link_pending(&g->link);
+	bool quiet = g->held == link_pending(&g->link);
 
 	o->open = false;
 	close_fd(&o->fd);
 	send_frame(g, WIRE_EOF, (uint8_t)(which + 1), s->id, NULL, 0);
-	if (held && s->ops == &proc_ops) /* EXIT is near: let them travel together */
-		g->held = link_pending(&g->link);
+	if (quiet && s->ops == &proc_ops) /* EXIT is near: let them travel together */
+		hold(g);
+}
+
+void source_break(struct guest *g, struct stream *s, int which)
+{
+	if (!s->out[which].open)
+		return;
+	if (s->ops == &proc_ops && s->exec.tty)
+		close_fd(&s->in.fd); /* the other copy: only without any it hangs up */
+	source_eof(g, s, which);
 }
 
 static void grow_pipe(int fd, bool *grown)
@@ -79,6 +88,10 @@ void source_pump(struct guest *g, struct stream *s, int which)
 		n = want ? source_read(s, o, p, want) : 0;
 		if (n == -EAGAIN && !o->draining)
 			return;
+		if (n < 0 && n != -EAGAIN) {
+			stream_failed(g, s, (int)-n, "read");
+			return;
+		}
 		if (n <= 0) {
 			source_eof(g, s, which);
 			return;

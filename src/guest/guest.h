@@ -57,7 +57,8 @@ struct source {
 
 /* What makes one kind of stream different. NULL: nothing to do. */
 struct stream_ops {
-	/* Fills up to n bytes; 0: end. Default: read(out[0].fd). */
+	/* Fills up to n bytes; 0: end; -EAGAIN; other -errno: the stream fails.
+	 * Default: read(), and an error is the end. */
 	ssize_t (*read)(struct stream *s, uint8_t *p, size_t n);
 	/* Takes n bytes at once. Default: write(in.fd), with buffering. */
 	int (*write)(struct guest *g, struct stream *s, const uint8_t *p, size_t n);
@@ -133,6 +134,7 @@ int guest_open(struct guest *g, int in_fd, int out_fd, bool init);
 int guest_run(struct guest *g);              /* until the end; the exit status */
 int guest_turn(struct guest *g, int max_ms); /* 0, or negative: the end */
 void guest_close(struct guest *g);           /* kills and frees what is left */
+void hold(struct guest *g); /* what is queued now may wait for company, for a moment */
 int64_t now_ms(void);
 extern volatile sig_atomic_t guest_child_ended, guest_terminated;
 
@@ -156,6 +158,8 @@ void send_frame(struct guest *g, uint8_t type, uint8_t sub, uint32_t id, const v
 /* flow.c */
 bool source_ready(const struct guest *g, const struct source *o);
 void source_pump(struct guest *g, struct stream *s, int which);
+/* The client reads no more of it: the process gets SIGPIPE, as from a plain pipe. */
+void source_break(struct guest *g, struct stream *s, int which);
 void source_drain(struct source *o); /* only what is there now, then EOF */
 int sink_data(struct guest *g, struct stream *s, const uint8_t *p, size_t n);
 int sink_eof(struct guest *g, struct stream *s);

@@ -33,13 +33,24 @@ static void clean(char *s, size_t n)
 			s[i] = '?';
 }
 
-static ssize_t read_some(int dir, const char *name, char *out, size_t size)
+static ssize_t read_text(int dir, const char *name, char *out, size_t size)
 {
 	cleanup_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
 
 	out[n > 0 ? n : 0] = '\0';
 	return n;
+}
+
+/* Of the same numbers stat has only an estimate, which is 0 for a small process. */
+static long resident_kib(int dir)
+{
+	char text[128];
+	long pages = 0;
+
+	read_text(dir, "statm", text, sizeof(text));
+	sscanf(text, "%*d %ld", &pages);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 /* "PID (COMM) STATE PPID ..."; COMM may hold anything, so its end is the last bracket. */
@@ -49,12 +60,11 @@ static void ps_line(int dir, int pid, struct buf *text)
 	char *comm, *rest;
 	unsigned long utime, stime;
 	unsigned long long start;
-	long rss;
 	int ppid;
 	struct stat st;
 	ssize_t n;
 
-	if (read_some(dir, "stat", stat_text, sizeof(stat_text)) <= 0 ||
+	if (read_text(dir, "stat", stat_text, sizeof(stat_text)) <= 0 ||
 	    fstat(dir, &st) < 0)
 		return;
 	comm = strchr(stat_text, '(');
@@ -64,19 +74,18 @@ static void ps_line(int dir, int pid, struct buf *text)
 	*rest = '\0';
 	comm++;
 	if (sscanf(rest + 1,
-		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
-		   "%*d %*d "
-		   "%llu %*u %ld",
-		   &state, &ppid, &utime, &stime, &start, &rss) != 6)
+		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d"
+		   " %*d %*d %*d %llu",
+		   &state, &ppid, &utime, &stime, &start) != 5)
 		return;
-	n = read_some(dir, "cmdline", cmd, sizeof(cmd));
+	n = read_text(dir, "cmdline", cmd, sizeof(cmd));
 	while (n > 0 && cmd[n - 1] == '\0')
 		n--;
 	clean(cmd, n > 0 ? (size_t)n : 0);
 	clean(comm, strlen(comm));
 	buf_printf(text, "%d %d %c %ld %llu %lu %lu %u %s\t%s\n", pid, ppid, state,
-		   rss * (sysconf(_SC_PAGESIZE) / 1024), start, utime, stime,
-		   (unsigned)st.st_uid, comm, n > 0 ? cmd : "");
+		   resident_kib(dir), start, utime, stime, (unsigned)st.st_uid, comm,
+		   n > 0 ? cmd : "");
 }
 
 void info_ps(struct buf *text)
@@ -106,7 +115,7 @@ static ssize_t text_read(struct stream *s, uint8_t *p, size_t n)
 	return (ssize_t)n;
 }
 
-static void release(struct stream *s)
+static void info_release(struct stream *s)
 {
 	buf_clear(&s->info.text);
 }
@@ -114,7 +123,7 @@ static void release(struct stream *s)
 static const struct stream_ops info_ops = {
 	.read = text_read,
 	.settle = output_settle,
-	.release = release,
+	.release = info_release,
 };
 
 static const struct {

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #define IDLE_MS 500        /* then buffers go back to the kernel */
+#define HOLD_MS 2          /* how long STARTED and EOF may wait for what comes next */
 #define AFTER_KILL_MS 500  /* for the last EXITs of a shutdown */
 #define LAST_WORDS_MS 2000 /* how long a peer that does not read may delay our end */
 
@@ -135,6 +136,12 @@ static void pollset_add_stream(struct guest *g, struct stream *s)
 	}
 	if (s->in.fd >= 0 && (s->in.buf.len || s->want_writable))
 		pollset_add(p, s, SINK, s->in.fd, POLLOUT);
+}
+
+void hold(struct guest *g)
+{
+	g->held = link_pending(&g->link);
+	g->held_until_ms = now_ms() + HOLD_MS;
 }
 
 /* May everything that is to be written wait a moment longer? */
@@ -354,15 +361,17 @@ int guest_run(struct guest *g)
 /* In a namespace of ours the kernel does this when we exit. */
 static void kill_children(struct guest *g)
 {
-	for (int i = 0; i < 200; i++) {
-		struct timespec pause = {0, 5000000};
+	struct timespec pause = {0, 50000}; /* death takes a moment; longer each time */
 
+	for (int i = 0; i < 200; i++) {
 		proc_kill_all(g, SIGKILL);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
 			return;
 		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 10000000)
+			pause.tv_nsec *= 2;
 	}
 }
 

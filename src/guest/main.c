@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +21,8 @@ static void prepare(bool init)
 {
 	prctl(PR_SET_DUMPABLE, 0);
 	syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
+	if (init)
+		setsid(); /* away from the terminal of whoever started us */
 	umask(022);
 	guest_signals(init);
 }

@@ -82,7 +82,7 @@ static void connected(struct guest *g, struct stream *s)
 	sink_pump(g, s); /* what came meanwhile */
 }
 
-static void writable(struct guest *g, struct stream *s)
+static void port_writable(struct guest *g, struct stream *s)
 {
 	int err = 0;
 	socklen_t n = sizeof(err);
@@ -100,7 +100,7 @@ static void writable(struct guest *g, struct stream *s)
 		connected(g, s);
 }
 
-static void end_of_input(struct guest *g, struct stream *s)
+static void port_end(struct guest *g, struct stream *s)
 {
 	(void)g;
 	if (s->in.fd >= 0)
@@ -109,19 +109,19 @@ static void end_of_input(struct guest *g, struct stream *s)
 	s->port.ended = true;
 }
 
-static void settle(struct guest *g, struct stream *s)
+static void port_settle(struct guest *g, struct stream *s)
 {
 	if (!s->want_writable && !s->out[0].open && (s->port.ended || s->in.broken))
 		stream_finish(g, s);
 }
 
 static const struct stream_ops port_ops = {
-	.writable = writable,
-	.end_of_input = end_of_input,
-	.settle = settle,
+	.writable = port_writable,
+	.end_of_input = port_end,
+	.settle = port_settle,
 };
 
-static int start(struct stream *s, const struct request *r)
+static int port_start(struct stream *s, const struct request *r)
 {
 	int err;
 
@@ -154,7 +154,7 @@ int on_port(struct guest *g, const struct wire_frame *f)
 	s->in.open = true;
 	flow_init(&s->in.flow);
 	if (err == 0)
-		err = start(s, &r);
+		err = port_start(s, &r);
 	if (err < 0)
 		stream_failed(g, s, -err, "connect");
 	return 0;

@@ -52,7 +52,7 @@ static void settle_ended(struct guest *g, struct stream *s)
 	}
 }
 
-static void settle(struct guest *g, struct stream *s)
+static void proc_settle(struct guest *g, struct stream *s)
 {
 	if (s->exec.ended) {
 		settle_ended(g, s);
@@ -62,7 +62,7 @@ static void settle(struct guest *g, struct stream *s)
 	}
 }
 
-static void abandon(struct guest *g, struct stream *s)
+static void proc_abandon(struct guest *g, struct stream *s)
 {
 	(void)g;
 	close_fd(&s->in.fd);
@@ -79,7 +79,7 @@ static void abandon(struct guest *g, struct stream *s)
 }
 
 /* A terminal has no other way to tell the end of input but its own character for it. */
-static void end_of_input(struct guest *g, struct stream *s)
+static void proc_end(struct guest *g, struct stream *s)
 {
 	struct termios t;
 
@@ -93,9 +93,9 @@ static void end_of_input(struct guest *g, struct stream *s)
 }
 
 const struct stream_ops proc_ops = {
-	.settle = settle,
-	.abandon = abandon,
-	.end_of_input = end_of_input,
+	.settle = proc_settle,
+	.abandon = proc_abandon,
+	.end_of_input = proc_end,
 };
 
 void proc_signal(struct stream *s, uint32_t sig)

@@ -126,12 +126,9 @@ __attribute__((noreturn, noinline)) static void child(struct shared *sh)
 
 pid_t spawn(struct spawn *s)
 {
-	struct shared sh;
+	struct shared sh = {.s = s, .path = search_path(s->envp)};
 	pid_t pid;
 
-	sh.s = s; /* member by member: the scratch need not be cleared */
-	sh.path = search_path(s->envp);
-	sh.sys = 0;
 	pid = vfork();
 	if (pid == 0)
 		child(&sh);

@@ -10,6 +10,7 @@
 #include "base/util.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -36,19 +36,20 @@ void link_clear(struct link *l);                       /* frees buffers only */
  * from link_next() are invalid after it. */
 void link_trim(struct link *l);
 
-/* Reads once (or until the buffer is full). 1: got bytes, 0: would block, -EPIPE: the peer
- * closed (l->eof), other -errno. */
+/* Reads once (or until the buffer is full). 1: got bytes, 0: would block, -EPIPE: the
+ * peer closed (l->eof), other -errno. */
 int link_fill(struct link *l);
 /* 1: *ret is the next frame, valid until the next link_fill(); 0: none complete; -EPROTO.
  * HELLO is handled here: the first frame must be it, with our magic and version. */
 int link_next(struct link *l, struct wire_frame *ret);
 
 /* Queues a frame. 0, -ENOBUFS (does not fit now), -EMSGSIZE (never fits), -ENOMEM. */
-int link_send(struct link *l, uint8_t type, uint8_t sub, uint32_t stream, const void *payload,
-	      size_t n);
+int link_send(struct link *l, uint8_t type, uint8_t sub, uint32_t stream,
+	      const void *payload, size_t n);
 int link_hello(struct link *l);
-/* Zero-copy queueing of DATA: a pointer with room for at least `want` payload bytes behind a
- * header, or NULL; then commit says how many were filled (0: none, nothing is queued). */
+/* Zero-copy queueing of DATA: a pointer with room for at least `want` payload bytes
+ * behind a header, or NULL; then commit says how many were filled (0: none, nothing is
+ * queued). */
 uint8_t *link_data_begin(struct link *l, size_t want);
 void link_data_commit(struct link *l, uint8_t sub, uint32_t stream, size_t n);
 /* Bytes that fit now behind one header. May exceed what one frame can carry. */
@@ -64,8 +65,10 @@ struct flow {
 };
 void flow_init(struct flow *f);
 int flow_received(struct flow *f, size_t n); /* -EPROTO if n exceeds the credit */
-/* Notes n consumed bytes; returns the credit to grant now with WINDOW_ADD (0: not yet). */
+/* Notes n consumed bytes; returns the credit to grant now with WINDOW_ADD (0: not yet).
+ */
 uint32_t flow_consumed(struct flow *f, size_t n);
-int flow_granted(struct flow *f, uint32_t n); /* sender, on WINDOW_ADD; -EPROTO on overflow */
+int flow_granted(struct flow *f,
+		 uint32_t n); /* sender, on WINDOW_ADD; -EPROTO on overflow */
 
 #endif

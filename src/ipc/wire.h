@@ -14,14 +14,14 @@
  *	u16 zero	must be 0
  *	u32 stream	0: the connection itself; else a stream the client opened
  *
- * A stream is opened by the client with EXEC, FILE, PORT, INFO or a keeper request, with an
- * id it chooses (not 0, not in use), and ends when BOTH sides have sent CLOSE for it; only
- * then may the id be used again. A server that has sent its last frame of a stream sends
- * CLOSE; a client that gets CLOSE answers with CLOSE. A client may send CLOSE first (it
- * lost interest): the server ends what it was doing (a process gets SIGHUP, then SIGKILL
- * after 2 s), drops later frames of the stream, and answers CLOSE. Frames for a stream id
- * that is unknown are ignored if they are DATA, EOF, WINDOW, SIGNAL, RESIZE or CLOSE (they may
- * cross a CLOSE on the way); any other violation ends the connection.
+ * A stream is opened by the client with EXEC, FILE, PORT, INFO or a keeper request, with
+ * an id it chooses (not 0, not in use), and ends when BOTH sides have sent CLOSE for it;
+ * only then may the id be used again. A server that has sent its last frame of a stream
+ * sends CLOSE; a client that gets CLOSE answers with CLOSE. A client may send CLOSE first
+ * (it lost interest): the server ends what it was doing (a process gets SIGHUP, then
+ * SIGKILL after 2 s), drops later frames of the stream, and answers CLOSE. Frames for a
+ * stream id that is unknown are ignored if they are DATA, EOF, WINDOW, SIGNAL, RESIZE or
+ * CLOSE (they may cross a CLOSE on the way); any other violation ends the connection.
  *
  * Flow control, per stream and descriptor: a sender of DATA starts with WIRE_WINDOW bytes
  * of credit and may never exceed it; the receiver returns credit with WINDOW as it
@@ -29,9 +29,9 @@
  * Every other frame is small, and what a peer may have outstanding is bounded
  * (WIRE_STREAMS_MAX streams).
  *
- * Payload of most frames: attributes, each { u16 tag, u16 zero, u32 length, bytes }, in any
- * order, repeated where said. A receiver refuses an attribute it does not know in a request
- * (EXEC, FILE, PORT, INFO, SETUP) and skips it in an answer.
+ * Payload of most frames: attributes, each { u16 tag, u16 zero, u32 length, bytes }, in
+ * any order, repeated where said. A receiver refuses an attribute it does not know in a
+ * request (EXEC, FILE, PORT, INFO, SETUP) and skips it in an answer.
  */
 #ifndef COVE_IPC_WIRE_H
 #define COVE_IPC_WIRE_H
@@ -48,7 +48,8 @@
 #define WIRE_ATTRS_MAX 4096       /* attributes in one frame */
 
 enum wire_type {
-	/* both, first frame each way: u32 magic, u32 version, u32 features (0), u32 zero */
+	/* both, first frame each way: u32 magic, u32 version, u32 features (0), u32 zero
+	 */
 	WIRE_HELLO = 1,
 	WIRE_PING, /* both: up to 64 bytes, answered by PONG with the same bytes */
 	WIRE_PONG,
@@ -56,49 +57,56 @@ enum wire_type {
 	WIRE_BYE,
 
 	/* client to server, stream 0, at most once and before any request: attributes
-	 * HOSTNAME, TIME_NS, SEED, FLAGS (WIRE_SETUP_*), PATH (repeated: a directory to create) */
+	 * HOSTNAME, TIME_NS, SEED, FLAGS (WIRE_SETUP_*), PATH (repeated: a directory to
+	 * create) */
 	WIRE_SETUP = 8,
-	/* client to server, stream 0: end everything. attribute TIMEOUT_MS: SIGTERM to all,
-	 * and SIGKILL after that time. The server then closes the connection. */
+	/* client to server, stream 0: end everything. attribute TIMEOUT_MS: SIGTERM to
+	 * all, and SIGKILL after that time. The server then closes the connection. */
 	WIRE_SHUTDOWN,
 
 	/* client: start a process. ARG (1+), ENV (0+, K=V: the whole environment), CWD,
 	 * FLAGS (WIRE_EXEC_*), ROWS, COLS, UID, GID (default: the server's own) */
 	WIRE_EXEC = 16,
 	WIRE_STARTED, /* server: PID */
-	/* server, instead of what was asked: ERRNO, TEXT (what failed). EXEC: sub 0.
-	 * Then CLOSE follows. */
+	/* server, instead of what was asked: ERRNO, TEXT (what failed; for EXEC the
+	 * program, or with CWD the working directory, which is at fault then). A FILE
+	 * stream may also fail after its first RESULT. Then CLOSE follows. */
 	WIRE_FAILED,
-	WIRE_EXIT,   /* server: CODE or SIGNAL. Sent after the EOF of stdout and stderr, or
-			1 s after the process ended if something else holds them open */
+	WIRE_EXIT, /* server: CODE or SIGNAL. Sent after the EOF of stdout and stderr, or
+		      1 s after the process ended if something else holds them open */
 	WIRE_SIGNAL, /* client: u32 signal number, to the process group */
 	WIRE_RESIZE, /* client: u16 rows, u16 cols */
 
-	WIRE_DATA = 24, /* both: bytes (1..WIRE_PAYLOAD_MAX); stdin from the client, 1 and 2
-			   from the server. PORT and FILE streams: 0 to the server, 1 from it */
-	WIRE_EOF,       /* both: no more DATA on this descriptor; empty payload */
+	WIRE_DATA = 24, /* both: bytes (1..WIRE_PAYLOAD_MAX); stdin from the client, 1 and
+			   2 from the server. PORT and FILE streams: 0 to the server, 1
+			   from it */
+	/* both: no more DATA on this descriptor; empty payload. From the client with sub
+	 * 1 or 2: it reads no more of that output, and the process there gets SIGPIPE */
+	WIRE_EOF,
 	WIRE_WINDOW_ADD, /* both, by the receiver of DATA: u32 further credit */
-	WIRE_CLOSE,     /* both: see above; empty payload */
+	WIRE_CLOSE,      /* both: see above; empty payload */
 
-	/* client: sub = enum wire_file_op; PATH (absolute), PATH2, MODE, FLAGS, UID, GID, ... */
+	/* client: sub = enum wire_file_op; PATH (absolute), PATH2, MODE, FLAGS, UID, GID,
+	   ... */
 	WIRE_FILE = 32,
-	/* server: success of a FILE or PORT request; STAT gives MODE SIZE MTIME_NS UID GID
-	 * and TARGET for a symlink. READ and LIST: RESULT comes first, then DATA, EOF. WRITE:
-	 * the client sends DATA and EOF; RESULT when all is on its way, RESULT again when
-	 * the file is in place. Others: one RESULT. Then CLOSE. */
+	/* server: success of a FILE or PORT request; STAT gives MODE SIZE MTIME_NS UID
+	 * GID and TARGET for a symlink. READ and LIST: RESULT comes first, then DATA,
+	 * EOF. WRITE: the client sends DATA and EOF; RESULT when all is on its way,
+	 * RESULT again when the file is in place. Others: one RESULT. Then CLOSE. */
 	WIRE_RESULT,
-	/* client: connect to a port inside: PORT (TCP on 127.0.0.1, then ::1) or PATH (unix
-	 * socket). RESULT, then DATA both ways, EOF each way, CLOSE. */
+	/* client: connect to a port inside: PORT (TCP on 127.0.0.1, then ::1) or PATH
+	 * (unix socket). RESULT, then DATA both ways, EOF each way, CLOSE. */
 	WIRE_PORT,
-	/* client: NAME = what to tell: "ps". RESULT, DATA (text, see PROTOCOL), EOF, CLOSE */
+	/* client: NAME = what to tell: "ps". RESULT, DATA (text, see PROTOCOL), EOF,
+	   CLOSE */
 	WIRE_INFO,
 
-	/* client to keeper only (the guest refuses them): NAME = verb, TEXT = JSON arguments.
-	 * RESULT with TEXT = JSON, or FAILED with CODE (the negated COVE_E*), ERRNO, TEXT, HINT.
-	 * Then CLOSE. */
+	/* client to keeper only (the guest refuses them): NAME = verb, TEXT = JSON
+	 * arguments. RESULT with TEXT = JSON, or FAILED with CODE (the negated COVE_E*),
+	 * ERRNO, TEXT, HINT. Then CLOSE. */
 	WIRE_KEEPER = 48,
-	/* client to keeper: join the main session; FLAGS, ROWS, COLS as for EXEC. STARTED, DATA (first the
-	 * ring), EXIT as for EXEC. */
+	/* client to keeper: join the main session; FLAGS, ROWS, COLS as for EXEC.
+	 * STARTED, DATA (first the ring), EXIT as for EXEC. */
 	WIRE_ATTACH,
 };
 
@@ -146,8 +154,9 @@ enum wire_exec_flags {
 	WIRE_EXEC_PTY = 1 << 0,      /* a terminal: stdin and stdout are its one stream */
 	WIRE_EXEC_NO_STDIN = 1 << 1, /* stdin is /dev/null */
 	WIRE_EXEC_MAIN = 1 << 2,     /* to a keeper: this is the main session */
-	/* place the oneshot's end here: when this process has ended and its EXIT is sent, the
-	 * server ends too, without waiting for CLOSE (one round trip less) */
+	/* place the oneshot's end here: when this process has ended and its EXIT is sent
+	 * (or it failed to start), the server ends too, without waiting for CLOSE (one
+	 * round trip less) */
 	WIRE_EXEC_LAST = 1 << 3,
 	WIRE_EXEC_NO_OUTPUT = 1 << 4, /* stdout and stderr are /dev/null */
 };
@@ -167,8 +176,8 @@ struct wire_frame {
 void wire_put_header(uint8_t out[WIRE_HEADER], uint8_t type, uint8_t sub, uint32_t stream,
 		     uint32_t len);
 
-/* Looks at n bytes of input. 1: *ret is a whole frame, *ret_used bytes long. 0: more bytes
- * are needed. -EPROTO: this can never become a valid frame. */
+/* Looks at n bytes of input. 1: *ret is a whole frame, *ret_used bytes long. 0: more
+ * bytes are needed. -EPROTO: this can never become a valid frame. */
 int wire_parse(const uint8_t *data, size_t n, struct wire_frame *ret, size_t *ret_used);
 
 struct wire_attr {

@@ -9,7 +9,7 @@
 #define CREATE_RULESET_VERSION 1u
 
 /* Landlock's rights on a single file; the rest are rights on directories. */
-#define FILE_RIGHTS                                                                      \
+#define FILE_RIGHTS \
 	(LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV)
 
 int landlock_abi(void)
@@ -33,7 +33,7 @@ void landlock_handled(int abi, bool loopback, struct landlock_attr *ret)
 
 int landlock_create(int abi, const struct landlock_attr *a)
 {
-	size_t size = abi >= 6	 ? sizeof(*a)
+	size_t size = abi >= 6   ? sizeof(*a)
 		      : abi >= 4 ? offsetof(struct landlock_attr, scoped)
 				 : offsetof(struct landlock_attr, net);
 	long fd = syscall(SYS_landlock_create_ruleset, a, size, 0);

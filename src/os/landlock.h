@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The kernel's own structure, as of ABI 6; older kernels take a shorter prefix. Declared here
- * because distribution headers lag behind kernels. */
+/* The kernel's own structure, as of ABI 6; older kernels take a shorter prefix. Declared
+ * here because distribution headers lag behind kernels. */
 struct landlock_attr {
 	uint64_t fs, net, scoped;
 };
@@ -18,22 +18,22 @@ struct landlock_path_rule {
 } __attribute__((packed));
 
 enum { /* rights that later ABIs added, by their fixed numbers */
-	LL_EXECUTE = 1 << 0,
-	LL_WRITE_FILE = 1 << 1,
-	LL_READ_FILE = 1 << 2,
-	LL_READ_DIR = 1 << 3,
-	LL_REMOVE_DIR = 1 << 4,
-	LL_REMOVE_FILE = 1 << 5,
-	LL_MAKE_CHAR = 1 << 6,
-	LL_MAKE_DIR = 1 << 7,
-	LL_MAKE_REG = 1 << 8,
-	LL_MAKE_SOCK = 1 << 9,
-	LL_MAKE_FIFO = 1 << 10,
-	LL_MAKE_BLOCK = 1 << 11,
-	LL_MAKE_SYM = 1 << 12,
-	LL_REFER = 1 << 13,     /* ABI 2 */
-	LL_TRUNCATE = 1 << 14,  /* ABI 3 */
-	LL_IOCTL_DEV = 1 << 15, /* ABI 5 */
+       LL_EXECUTE = 1 << 0,
+       LL_WRITE_FILE = 1 << 1,
+       LL_READ_FILE = 1 << 2,
+       LL_READ_DIR = 1 << 3,
+       LL_REMOVE_DIR = 1 << 4,
+       LL_REMOVE_FILE = 1 << 5,
+       LL_MAKE_CHAR = 1 << 6,
+       LL_MAKE_DIR = 1 << 7,
+       LL_MAKE_REG = 1 << 8,
+       LL_MAKE_SOCK = 1 << 9,
+       LL_MAKE_FIFO = 1 << 10,
+       LL_MAKE_BLOCK = 1 << 11,
+       LL_MAKE_SYM = 1 << 12,
+       LL_REFER = 1 << 13,     /* ABI 2 */
+       LL_TRUNCATE = 1 << 14,  /* ABI 3 */
+       LL_IOCTL_DEV = 1 << 15, /* ABI 5 */
 };
 
 #define LL_READ (LL_READ_FILE | LL_READ_DIR)

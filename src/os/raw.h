@@ -24,6 +24,34 @@ static inline long raw6(long nr, long a, long b, long c, long d, long e, long f)
 			 : "rcx", "r11", "memory");
 	return ret;
 }
+
+/* clone() of a process that shares our memory and runs fn(arg) on its own stack, of which
+ * `top` is the 16-byte aligned end; it ends when fn returns. */
+static inline long raw_clone(unsigned long flags, void *top, int (*fn)(void *), void *arg)
+{
+	register long r10 __asm__("r10") = 0;
+	register long r8 __asm__("r8") = 0;
+	void **sp = top;
+	long ret;
+
+	*--sp = arg;
+	*--sp = (void *)fn;
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "pop %%rax\n\t"
+			 "pop %%rdi\n\t"
+			 "call *%%rax\n\t"
+			 "mov %%eax, %%edi\n\t"
+			 "mov $60, %%eax\n\t" /* exit */
+			 "syscall\n"
+			 "1:"
+			 : "=a"(ret)
+			 : "a"(SYS_clone), "D"(flags), "S"(sp), "d"(0), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
 #elif defined(__aarch64__)
 static inline long raw6(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -41,6 +69,32 @@ static inline long raw6(long nr, long a, long b, long c, long d, long e, long f)
 			 : "memory");
 	return x0;
 }
+
+static inline long raw_clone(unsigned long flags, void *top, int (*fn)(void *), void *arg)
+{
+	void **sp = (void **)top - 2;
+	register long x8 __asm__("x8") = SYS_clone;
+	register long x0 __asm__("x0") = (long)flags;
+	register long x1 __asm__("x1") = (long)sp;
+	register long x2 __asm__("x2") = 0;
+	register long x3 __asm__("x3") = 0;
+	register long x4 __asm__("x4") = 0;
+
+	sp[0] = (void *)fn;
+	sp[1] = arg;
+	__asm__ volatile("svc #0\n\t"
+			 "cbnz x0, 1f\n\t"
+			 "mov x29, xzr\n\t"
+			 "ldp x1, x0, [sp], #16\n\t"
+			 "blr x1\n\t"
+			 "mov x8, #93\n\t" /* exit */
+			 "svc #0\n"
+			 "1:"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
+			 : "memory", "x30");
+	return x0;
+}
 #else
 #error "cove: port src/os/raw.h to this architecture"
 #endif
@@ -51,7 +105,7 @@ static inline long raw6(long nr, long a, long b, long c, long d, long e, long f)
 #define raw2(n, a, b) raw6(n, RAW_ARG(a), RAW_ARG(b), 0, 0, 0, 0)
 #define raw3(n, a, b, c) raw6(n, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), 0, 0, 0)
 #define raw4(n, a, b, c, d) raw6(n, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), 0, 0)
-#define raw5(n, a, b, c, d, e)                                                           \
+#define raw5(n, a, b, c, d, e) \
 	raw6(n, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), RAW_ARG(e), 0)
 
 #endif

@@ -81,5 +81,6 @@ bool have_sys_admin(void)
 	if (syscall(SYS_capget, &h, d) < 0)
 		return false;
 	return (d[0].effective & (1u << CAP_SYS_ADMIN)) &&
-	       (d[0].effective & (1u << CAP_SETUID)) && (d[0].effective & (1u << CAP_SETGID));
+	       (d[0].effective & (1u << CAP_SETUID)) &&
+	       (d[0].effective & (1u << CAP_SETGID));
 }

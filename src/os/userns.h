@@ -7,15 +7,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A namespace that maps uid -> host_uid and gid -> host_gid, one id each. Needs CAP_SETUID and
- * CAP_SETGID. A descriptor, or -errno. */
+/* A namespace that maps uid -> host_uid and gid -> host_gid, one id each. Needs
+ * CAP_SETUID and CAP_SETGID. A descriptor, or -errno. */
 int userns_open(uid_t uid, uid_t host_uid, gid_t gid, gid_t host_gid);
 
 /* Writes the one-line maps of a process in a new user namespace. 0 or -errno. */
 int userns_write_maps(pid_t pid, uid_t uid, uid_t host_uid, gid_t gid, gid_t host_gid);
 
-/* Does this process hold the capability in the initial user namespace's sense: that is, may it
- * mount and map ids outside any namespace of its own? */
+/* Does this process hold the capability in the initial user namespace's sense: that is,
+ * may it mount and map ids outside any namespace of its own? */
 bool have_sys_admin(void);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * cove-keeper NAME [--degraded] - started by libcove for a named sandbox, never by hand.
  *
- * Descriptor 3 gets the result of the start. Everything else was closed by whoever started
- * us; the environment holds only where the files are.
+ * Descriptor 3 gets the result of the start, 0 to 2 are /dev/null; the environment holds
+ * only where the files are.
  */
 #include "core/keeper.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)
@@ -19,9 +20,14 @@ int main(int argc, char **argv)
 	struct rlimit nofile;
 
 	if (argc < 2 || fcntl(3, F_GETFD) < 0) {
-		fprintf(stderr, "cove-keeper: this is a part of cove; use 'cove start NAME'\n");
+		fprintf(stderr,
+			"cove-keeper: this is a part of cove; use 'cove start NAME'\n");
 		return 125;
 	}
+	/* The program that uses libcove may have inheritable descriptors; they must not
+	 * live on in here (see spawn() in api/connect.c), nor ever reach a sandbox. */
+	if (syscall(SYS_close_range, 4u, ~0u, 0) < 0)
+		return 125;
 	/* Away from the starter: nobody's child, no terminal, no directory kept busy. */
 	switch (fork()) {
 	case -1:

@@ -8,7 +8,7 @@ mkdir "$T/p" && cd "$T/p" || exit 1
 ok 'nothing is said when nothing is to be said' '
 	same out "$(cove run -- echo out 2>"$T/e")"
 	test ! -s "$T/e"
-	same "" "$(cove ls -q)"'
+	wait_for 2 nothing cove ls -q'
 ok 'left-over changes are kept, counted and named' '
 	cove run -- sh -c "echo 1 >new" >"$T/o" 2>"$T/e"
 	test ! -s "$T/o" && test ! -e new
@@ -77,6 +77,7 @@ ok 'networks that this version cannot do are refused' '
 
 # signalled SIG: cove gets SIG, the process inside has a handler for it
 signalled() {
+	rm -f "$T/o"
 	cove run -q --no-mounts -- sh -c "trap 'echo got $1; exit 7' $1; echo ready; while :; do sleep 0.05; done" >"$T/o" &
 	signalled_pid=$!
 	wait_for 5 grep -q ready "$T/o"
@@ -86,17 +87,20 @@ signalled() {
 }
 ok 'signals reach the command' 'for s in TERM HUP USR1 USR2; do signalled $s; done'
 ok 'a signal that nobody handles ends both, and says which' '
+	rm -f "$T/o"
 	cove run -q --no-mounts -- sh -c "echo ready; exec sleep 30" >"$T/o" & p=$!
 	wait_for 5 grep -q ready "$T/o"
 	kill -TERM $p
 	rc_is 143 wait $p'
 ok 'nohup: an ignored SIGHUP stays ignored' '
+	rm -f "$T/o"
 	(trap "" HUP; exec cove run -q --no-mounts -- sh -c "echo ready; sleep 1; echo through") >"$T/o" & p=$!
 	wait_for 5 grep -q ready "$T/o"
 	kill -HUP $p
 	wait $p
 	has "$(cat "$T/o")" through'
 ok 'stop and continue' '
+	rm -f "$T/o"
 	cove run -q --no-mounts -- sh -c "while :; do echo tick; sleep 0.05; done" >"$T/o" & p=$!
 	wait_for 5 grep -q tick "$T/o"
 	kill -TSTP $p

@@ -86,9 +86,9 @@ ok 'logs: all, the last lines, and on' '
 	wait_for 5 sh -c "cove logs log | grep -q \"line 5\""
 	same "line 4,line 5" "$(cove logs --tail 2 log | tr -d "\r" | paste -sd,)"
 	same "" "$(cove logs --tail 0 log)"
-	timeout 20 cove logs --follow --tail 1 log >"$T/o" & p=$!
-	wait_for 8 grep -q late "$T/o"
-	has "$(head -n 1 "$T/o")" "line 5"
+	timeout 20 cove logs --follow --tail 1 log >"$T/f" & p=$!
+	wait_for 8 grep -q late "$T/f"
+	has "$(head -n 1 "$T/f")" "line 5"
 	cove kill log
 	wait $p
 	cove rm log'

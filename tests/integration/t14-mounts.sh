@@ -36,7 +36,8 @@ ok 'overlay: a named sandbox sees its own changes again' '
 	cove stop box
 	same mine "$(cove run -q box -- cat "$P/one")"
 	same one "$(cat "$P/one")"
-	cove reset -f box 2>/dev/null || cove reset -y box || { cove stop box; cove reset box; }
+	cove stop box
+	cove reset --yes box
 	same one "$(cove run -q box -- cat "$P/one")"
 	cove rm -f box'
 ok 'overlay: edits on the host show inside' '

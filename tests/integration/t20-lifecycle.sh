@@ -68,11 +68,11 @@ ok 'stop does not wait for ever' '
 ok 'reset: as it was created' '
 	cove run -q a -- sh -c "echo x >$T/p/made; echo x >~/made"
 	cove stop a
-	cove reset -y a 2>/dev/null || cove reset a
+	cove reset --yes a
 	must_refuse cove run -q a -- sh -c "test -e $T/p/made || test -e ~/made"
 	cove stop a'
 ok 'set: limits and other keys of a stopped sandbox' '
-	cove set a --env NEW=1 || cove set a exec.env=NEW=1
+	cove set a --env NEW=1
 	same 1 "$(cove run -q a -- sh -c "echo \$NEW")"
 	cove stop a'
 ok 'rm of a running one needs force' '

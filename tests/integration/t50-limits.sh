@@ -11,7 +11,8 @@ if have CGROUP_MEMORY; then
 	ok 'memory is limited' 'stopped box --memory 48MiB -- "$A" memory 200; box --memory 200MiB -- "$A" memory 48'
 	ok 'the control group says the same' '
 		cove create -q m --no-mounts --memory 64MiB --pids 77 && cove start -q m
-		found=$(find /sys/fs/cgroup \( -name memory.limit_in_bytes -o -name memory.max \) -path "*cove*" -exec cat {} + 2>/dev/null)
+		[ -n "$(left_cgroups)" ]
+		found=$(for d in $(left_cgroups); do cat $d/memory.limit_in_bytes $d/memory.max; done 2>/dev/null)
 		has "
 $found
 " "

@@ -23,7 +23,7 @@ blocks() {
 		!kind && NF { mark = "" }' "$1"
 }
 found=0
-for page in "$COVE_SRC/README.md" "$COVE_SRC"/docs/*.md; do
+for page in "$COVE_SRC/README.md" "$COVE_SRC"/docs/*.md "$COVE_SRC"/docs/recipes/*.md; do
 	[ -r "$page" ] || continue
 	blocks "$page"
 	for block in "$T/blocks"/*.sh; do
@@ -43,7 +43,7 @@ done
 ok 'there are tested blocks in the documentation' '[ "$1" -gt 0 ]' $found
 ok 'links between the pages lead somewhere' '
 	bad=0
-	for page in "$COVE_SRC"/*.md "$COVE_SRC"/docs/*.md; do
+	for page in "$COVE_SRC"/*.md "$COVE_SRC"/docs/*.md "$COVE_SRC"/docs/recipes/*.md; do
 		[ -r "$page" ] || continue
 		for link in $(grep -oE "\]\([^)#]+" "$page" | cut -c3- | grep -vE "^[a-z]+:"); do
 			[ -e "$(dirname "$page")/$link" ] || { echo "$page: $link"; bad=1; }

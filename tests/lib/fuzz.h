@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz.h - a fuzz target is one function. With -DFUZZ_REPLAY it gets a main() that runs each
- * file named on the command line through it (and every prefix and some bit flips of it).
+ * fuzz.h - a fuzz target is one function. With -DFUZZ_REPLAY it gets a main() that runs
+ * each file named on the command line through it (and every prefix and some bit flips of
+ * it).
  */
 #ifndef COVE_FUZZ_H
 #define COVE_FUZZ_H
@@ -17,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #ifdef FUZZ_REPLAY
 static void fuzz_replay(const uint8_t *data, size_t size)
 {
-	uint8_t *copy = malloc(size + 1); /* exact copies, so that ASan sees an overread */
+	uint8_t *copy =
+		malloc(size + 1); /* exact copies, so that ASan sees an overread */
 	size_t step = size / 64 + 1;
 
 	if (!copy)

@@ -213,6 +213,15 @@ static inline bool client_until(struct client *c, const bool *flag, int ms)
 	return *flag;
 }
 
+/* Until the guest closes the link, or ten seconds are over. */
+static inline void client_drain(struct client *c)
+{
+	int64_t end = client_ms() + 10000;
+
+	while (client_ms() < end && client_turn(c, 100))
+		;
+}
+
 static inline struct reply *client_close_of(struct client *c, uint32_t id, int ms)
 {
 	struct reply *r = client_stream(c, id);

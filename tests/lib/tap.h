@@ -7,15 +7,15 @@
 
 static int tap_count, tap_failed;
 
-#define OK(cond, ...)                                                                    \
-	do {                                                                             \
-		int ok_ = !!(cond);                                                      \
-		tap_failed += !ok_;                                                      \
-		printf("%sok %d - ", ok_ ? "" : "not ", ++tap_count);                    \
-		printf(__VA_ARGS__);                                                     \
-		printf("%s\n", ok_ ? "" : " # at " __FILE__);                            \
-		if (!ok_)                                                                \
-			printf("# line %d: %s\n", __LINE__, #cond);                      \
+#define OK(cond, ...) \
+	do { \
+		int ok_ = !!(cond); \
+		tap_failed += !ok_; \
+		printf("%sok %d - ", ok_ ? "" : "not ", ++tap_count); \
+		printf(__VA_ARGS__); \
+		printf("%s\n", ok_ ? "" : " # at " __FILE__); \
+		if (!ok_) \
+			printf("# line %d: %s\n", __LINE__, #cond); \
 	} while (0)
 
 #define SKIP(why) printf("ok %d # SKIP %s\n", ++tap_count, why)

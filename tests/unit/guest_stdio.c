@@ -133,6 +133,18 @@ static void one_slow_reader(struct client *c)
 	OK(slow->got[0] == 8 << 20 && slow->code == 0, "and ends well when it reads");
 }
 
+static void output_nobody_reads(struct client *c)
+{
+	struct reply *r = client_stream(c, 25);
+
+	client_exec(c, 25, NULL, ARGV("yes"));
+	while (r->got[0] < 1000 && client_turn(c, 100))
+		;
+	link_send(&c->link, WIRE_EOF, 1, 25, NULL, 0);
+	client_close_of(c, 25, 5000);
+	OK(r->signal == SIGPIPE && r->closed, "EOF for stdout: SIGPIPE");
+}
+
 static void signals_and_closing(struct client *c)
 {
 	struct reply *r = client_stream(c, 18);
@@ -242,8 +254,7 @@ static void last_ends_the_guest(void)
 	client_open(&c, guest);
 	client_hello(&c);
 	client_exec(&c, 1, &o, ARGV("sh", "-c", "echo bye; exit 11"));
-	while (client_turn(&c, 5000))
-		;
+	client_drain(&c);
 	r = client_stream(&c, 1);
 	OK(r->code == 11 && said(r, 0, "bye\n") && c.over,
 	   "LAST: EXIT, then the link closes");
@@ -251,8 +262,7 @@ static void last_ends_the_guest(void)
 	client_open(&c, guest);
 	client_hello(&c);
 	client_exec(&c, 1, &o, ARGV("/no/such"));
-	while (client_turn(&c, 5000))
-		;
+	client_drain(&c);
 	OK(client_stream(&c, 1)->error == ENOENT && client_end(&c) == 0,
 	   "LAST that failed");
 }
@@ -290,6 +300,7 @@ int main(void)
 	failures(&c);
 	input(&c);
 	one_slow_reader(&c);
+	output_nobody_reads(&c);
 	signals_and_closing(&c);
 	terminal(&c);
 	many_at_once(&c);

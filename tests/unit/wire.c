@@ -160,8 +160,28 @@ static void overflow_is_remembered(void)
 	OK(b[12] == 0xaa && b[16] == 0xaa, "nor written");
 }
 
+/* The bytes of section 8 of docs/PROTOCOL.md. */
+static void worked_example(void)
+{
+	static const uint8_t exec[] =
+		"\x37\0\0\0\x10\0\0\0\1\0\0\0\1\0\0\0\x09\0\0\0/bin/"
+		"true\2\0\0\0\x12\0\0\0"
+		"PATH=/usr/bin:/bin\4\0\0\0\4\0\0\0\x0a\0\0"; /* and the NUL behind */
+	uint8_t b[WIRE_HEADER + 256];
+	struct wire_out o;
+
+	wire_out_init(&o, b + WIRE_HEADER, 256);
+	wire_put_str(&o, WIRE_A_ARG, "/bin/true");
+	wire_put_str(&o, WIRE_A_ENV, "PATH=/usr/bin:/bin");
+	wire_put_u32(&o, WIRE_A_FLAGS, WIRE_EXEC_NO_STDIN | WIRE_EXEC_LAST);
+	wire_put_header(b, WIRE_EXEC, 0, 1, (uint32_t)o.len);
+	OK(WIRE_HEADER + o.len == sizeof(exec) && memcmp(b, exec, sizeof(exec)) == 0,
+	   "EXEC of /bin/true, as documented");
+}
+
 int main(void)
 {
+	worked_example();
 	header_bytes();
 	whole_frames();
 	bad_frames();
