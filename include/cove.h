@@ -45,7 +45,7 @@ extern "C" {
 
 #define COVE_ABI 1
 
-/* ---- errors -------------------------------------------------------------------- */
+/* ---- errors --------------------------------------------------------------------- */
 
 enum cove_code {
 	COVE_OK = 0,
@@ -72,7 +72,7 @@ struct cove_error {
 
 COVE_API void cove_string_free(char *s); /* NULL is a no-op */
 
-/* ---- version and host ------------------------------------------------------------ */
+/* ---- version and host ----------------------------------------------------------- */
 
 COVE_API const char *cove_version(void);
 
@@ -83,7 +83,7 @@ COVE_API int cove_version_json(char **ret, struct cove_error *err);
  * {"name":..,"ok":bool,"detail":..,"fix":..}]}. ret_usable: 1 if any backend works. */
 COVE_API int cove_doctor_json(char **ret, int *ret_usable, struct cove_error *err);
 
-/* ---- spec: what a sandbox is ------------------------------------------------------ */
+/* ---- spec: what a sandbox is ---------------------------------------------------- */
 
 struct cove_spec; /* opaque; the schema is share/cove/spec.schema.json, cove-spec(5) */
 
@@ -123,7 +123,7 @@ COVE_API int cove_config_trust(const char *path, int trust, struct cove_error *e
 COVE_API int cove_config_check(const char *path, char **ret_problems,
 			       struct cove_error *err);
 
-/* ---- sandboxes -------------------------------------------------------------------- */
+/* ---- sandboxes ------------------------------------------------------------------ */
 
 struct cove;      /* one sandbox: run by this process, or a connection to its keeper */
 struct cove_proc; /* one process in it */
@@ -213,7 +213,7 @@ COVE_API int cove_attest_handle_json(struct cove *s, char **ret, struct cove_err
 /* The log of the main session: an open descriptor, positioned at the start. */
 COVE_API int cove_logs_open(const char *name, int *ret_fd, struct cove_error *err);
 
-/* ---- processes -------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------ */
 
 enum cove_exec_flags {
 	COVE_EXEC_PTY = 1 << 0,   /* a terminal inside; output all arrives as stdout */
@@ -282,14 +282,14 @@ COVE_API int cove_proc_close_stdin(struct cove_proc *p, struct cove_error *err);
 /* Forgets the process; if it still runs it gets SIGHUP, the main session lives on. */
 COVE_API void cove_proc_free(struct cove_proc *p);
 
-/* ---- the caller's own event loop -------------------------------------------------- */
+/* ---- the caller's own event loop ------------------------------------------------ */
 
 /* Readable when cove_dispatch() has something to do. Valid until cove_free(). */
 COVE_API int cove_fd(struct cove *s);
 /* Does what is ready, without blocking. COVE_EGONE when the sandbox has ended. */
 COVE_API int cove_dispatch(struct cove *s, struct cove_error *err);
 
-/* ---- files ------------------------------------------------------------------------ */
+/* ---- files ---------------------------------------------------------------------- */
 
 enum cove_copy_flags {
 	COVE_COPY_IN = 1 << 0, /* host to sandbox; otherwise sandbox to host */
@@ -303,7 +303,7 @@ COVE_API int cove_copy(struct cove *s, const char *src, const char *dst, uint32_
 		       void (*progress)(void *arg, const char *path, uint64_t bytes),
 		       void *arg, struct cove_error *err);
 
-/* ---- logging ---------------------------------------------------------------------- */
+/* ---- logging -------------------------------------------------------------------- */
 
 /* One callback for the whole process; level 0 error .. 3 debug. NULL (default): silent.
  */

@@ -150,7 +150,5 @@ int spawn_keeper(struct store *st, const char *name, bool degraded,
 	close_fd(&out);
 	if (r < 0)
 		return r;
-	r = read_report(in, name, err);
-	/* Somebody else was faster: then it is there, which is what we wanted. */
-	return r == COVE_ESTATE ? 0 : r;
+	return read_report(in, name, err);
 }

@@ -43,8 +43,7 @@ static int join(char *out, size_t size, const char *dir, const char *name,
 	return 0;
 }
 
-/* ---- out of the sandbox
- * -------------------------------------------------------------------- */
+/* ---- out of the sandbox --------------------------------------------------------- */
 
 struct names {
 	struct spec_strings list;
@@ -190,8 +189,7 @@ static int copy_out(const struct copy *c, const char *src, const char *dst)
 	return out_any(c, src, dir, name, 0);
 }
 
-/* ---- into the sandbox
- * ------------------------------------------------------------------------ */
+/* ---- into the sandbox ----------------------------------------------------------- */
 
 static int in_any(const struct copy *c, int dir, const char *name, const char *dst,
 		  int depth);

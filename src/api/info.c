@@ -26,8 +26,7 @@ static int ask(const char *name, const char *verb, json_t **ret, struct cove_err
 	return r;
 }
 
-/* ---- list and inspect
- * ------------------------------------------------------------------ */
+/* ---- list and inspect ----------------------------------------------------------- */
 
 static const char *image_text(const struct spec *s, char *out, size_t size)
 {
@@ -190,8 +189,7 @@ int cove_inspect_json(const char *name, char **ret, struct cove_error *err)
 	return json_out(o, ret, err);
 }
 
-/* ---- asking the keeper
- * -------------------------------------------------------------------- */
+/* ---- asking the keeper ---------------------------------------------------------- */
 
 int cove_stats_json(const char *name, char **ret, struct cove_error *err)
 {

@@ -168,8 +168,7 @@ int cove_reset(const char *name, struct cove_error *err)
 	return r;
 }
 
-/* ---- update
- * ------------------------------------------------------------------------------- */
+/* ---- update --------------------------------------------------------------------- */
 
 /* Equal in everything that cannot change while it runs? */
 static bool only_limits_differ(const struct spec *a, const struct spec *b)

@@ -8,6 +8,17 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <time.h>
+
+static int64_t check_disk(void *arg)
+{
+	struct cove *s = arg;
+	int64_t next = 0;
+
+	if (box_check_disk(&s->box, now_ms(), &next))
+		session_set_bye(s->session, DISK_REASON);
+	return next;
+}
 
 static int start_inproc(struct cove *s, const struct cove_spec *spec,
 			const struct cove_start_options *o, struct cove_error *err)
@@ -30,23 +41,30 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	spec_clear(&copy);
 	snprintf(s->name, sizeof(s->name), "%s", s->box.name);
 	s->session = session_new(&s->box.place.link, err);
-	return s->session ? 0 : err->code;
+	if (!s->session)
+		return err->code;
+	session_set_tick(s->session, s->box.disk.next_ms, check_disk, s);
+	return 0;
 }
 
-/* Connects; starts the keeper if nobody is there. Both may race with others: try again.
- */
+/* Connects; starts the keeper if nobody is there. Others may do the same at this moment:
+ * then theirs is as good, once it listens. */
 static int join_keeper(struct cove *s, const struct cove_start_options *o, bool may_start,
 		       struct cove_error *err)
 {
+	int64_t until = now_ms() + 10000;
 	cleanup_fd int fd = -1;
 
-	if (connect_keeper(&s->store, s->name, &fd, err) < 0) {
-		if (!may_start || err->code != COVE_ESTATE)
+	while (connect_keeper(&s->store, s->name, &fd, err) < 0) {
+		struct timespec pause = {.tv_nsec = 2000000};
+
+		if (!may_start || err->code != COVE_ESTATE || now_ms() > until)
 			return err->code;
-		if (spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
-				 err) < 0)
-			return err->code;
-		if (connect_keeper(&s->store, s->name, &fd, err) < 0)
+		if (store_is_running(&s->store, s->name))
+			nanosleep(&pause, NULL); /* starting, or just ending */
+		else if (spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
+				      err) < 0 &&
+			 err->code != COVE_ESTATE)
 			return err->code;
 	}
 	s->session = session_new(&fd, err);

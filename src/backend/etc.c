@@ -98,8 +98,7 @@ static bool is_wanted(const char *name)
 	return false;
 }
 
-/* ---- manifest: one record a directory or file ---------------------------------------
- */
+/* ---- manifest: one record a directory or file ----------------------------------- */
 
 /* Binary, because a start checks every one of them: identity and times, then the path. */
 struct record {
@@ -154,8 +153,7 @@ static bool manifest_holds(const char *p, size_t left)
 	return true;
 }
 
-/* ---- copying
- * ---------------------------------------------------------------------------- */
+/* ---- copying -------------------------------------------------------------------- */
 
 static int copy_file(int from, const char *name, int to)
 {
@@ -265,8 +263,7 @@ static int fill_copy(int dst, struct buf *manifest)
 	return r < 0 ? r : write_made(dst);
 }
 
-/* ---- the cache: etc-<random>/, manifest names the current one
- * --------------------------- */
+/* ---- the cache: etc-<random>/, manifest names the current one ------------------- */
 
 /* Copies that no sandbox holds any more. */
 static void collect_old(int cache, const char *current)

@@ -56,7 +56,7 @@ static void grant(struct plan *p, const char *path, uint64_t rights, bool option
 			(struct landlock_grant){keep(p, path), rights, optional};
 }
 
-/* ---- the parts of a root ---------------------------------------------------------- */
+/* ---- the parts of a root -------------------------------------------------------- */
 
 /* On a merged-/usr host these are symlinks, and stay so; elsewhere real directories. */
 static void add_system_dirs(struct plan *p)

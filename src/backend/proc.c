@@ -41,8 +41,7 @@
 #define HOST_UID_BASE 0x70000000u
 #define HOST_UID_MASK 0x0fffffffu
 
-/* ---- limits ---------------------------------------------------------------------------
- */
+/* ---- limits --------------------------------------------------------------------- */
 
 static const struct {
 	uint32_t limit, cg;
@@ -140,8 +139,7 @@ static int proc_set_limits(struct place *p, const struct spec *s, bool degraded,
 	return judge_missing(p, s, degraded, &why, err);
 }
 
-/* ---- the job
- * --------------------------------------------------------------------------- */
+/* ---- the job -------------------------------------------------------------------- */
 
 struct start {
 	struct plan plan;
@@ -298,8 +296,7 @@ static void fill_cgroup(struct start *s, const struct place *p)
 	s->job.cgroup_tasks = s->tasks_list;
 }
 
-/* ---- clone and wait
- * -------------------------------------------------------------------- */
+/* ---- clone and wait ------------------------------------------------------------- */
 
 static int clone_child(struct start *s, struct place *p, struct cove_error *err)
 {

@@ -158,6 +158,19 @@ static void limits(struct report *r, const struct place *p, const struct spec *s
 		   s->resources.set & LIMIT_PIDS, p->missing & CG_PIDS);
 }
 
+/* Not the kernel's doing: said as what it is. */
+static void disk(struct report *r, const struct spec *s)
+{
+	char want[48];
+
+	if (!s->resources.disk_bytes)
+		return;
+	snprintf(want, sizeof(want), "%" PRIu64 "%s", s->resources.disk_bytes,
+		 s->resources.set & LIMIT_DISK ? "" : " (default)");
+	item(r, "limit disk", want, "a file: RLIMIT_FSIZE; in all: watched by the keeper",
+	     true);
+}
+
 /* The only interface is lo, and the root is ours. */
 static void network(struct report *r, int proc)
 {
@@ -189,6 +202,7 @@ int proc_attest(struct place *p, const struct place_config *c, json_t *items,
 	landlock_item(&r, p);
 	identity(&r, p, proc);
 	limits(&r, p, c->spec);
+	disk(&r, c->spec);
 	network(&r, proc);
 	if (r.nomem)
 		return fail_nomem(err);

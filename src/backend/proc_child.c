@@ -50,7 +50,7 @@ const char *child_stage_text(enum child_stage s)
 	return stage_texts[s];
 }
 
-/* ---- small helpers ---------------------------------------------------------------- */
+/* ---- small helpers -------------------------------------------------------------- */
 
 IN_CHILD static long len_of(const char *s)
 {
@@ -102,8 +102,7 @@ IN_CHILD static void fd_path(char out[64], long fd, const char *name)
 	out[n] = '\0';
 }
 
-/* ---- mounting ------------------------------------------------------------------------
- */
+/* ---- mounting ------------------------------------------------------------------- */
 
 /* Attaches a mount below the root. Where the way there may hold symlinks made by somebody
  * else (a project, an image) none is followed. Descriptors stay open: the exec closes
@@ -173,14 +172,14 @@ IN_CHILD static uint64_t bind_attr(const struct op *o)
 	       (o->flags & OPF_RDONLY ? MOUNT_ATTR_RDONLY : 0);
 }
 
+/* O_EXCL: what is there already need not be writable to be mounted on. */
 IN_CHILD static long make_last(int root, const char *path, bool file)
 {
 	long r;
 
 	if (!file)
 		return raw3(SYS_mkdirat, root, path, 0755);
-	r = raw4(SYS_openat, root, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-		 0644);
+	r = raw4(SYS_openat, root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (r >= 0)
 		close_raw(r);
 	return r;
@@ -370,16 +369,22 @@ IN_CHILD static long mount_all(struct child_job *j, int *ret_root)
 	return 0;
 }
 
-IN_CHILD static long pivot(int root)
+/* After the pivot the old root lies on top of the new one, and what make_root() stacked
+ * on the old root lies on top of that: all of it must go, and not one more, which would
+ * be our own. */
+IN_CHILD static long pivot(const struct child_job *j, int root)
 {
+	const struct op *o = &j->plan->ops[0];
+	int stacked = 1 + (o->fd >= 0) + (o->layer_fd >= 0);
+
 	TRY(raw1(SYS_fchdir, root));
 	TRY(raw2(SYS_pivot_root, ".", "."));
-	TRY(raw2(SYS_umount2, ".", MNT_DETACH_));
+	while (stacked--)
+		TRY(raw2(SYS_umount2, ".", MNT_DETACH_));
 	return raw1(SYS_chdir, "/");
 }
 
-/* ---- identity and confinement
- * ----------------------------------------------------------- */
+/* ---- identity and confinement --------------------------------------------------- */
 
 IN_CHILD static long wait_go(const struct child_job *j)
 {
@@ -557,8 +562,7 @@ IN_CHILD static long arrange_fds(struct child_job *j)
 	return raw3(SYS_close_range, 4, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
-/* ---- the sequence
- * -------------------------------------------------------------------------- */
+/* ---- the sequence --------------------------------------------------------------- */
 
 IN_CHILD static long step(struct child_job *j, int *root)
 {
@@ -576,7 +580,7 @@ IN_CHILD static long step(struct child_job *j, int *root)
 	case STAGE_MOUNT:
 		return mount_all(j, root);
 	case STAGE_PIVOT:
-		return pivot(*root);
+		return pivot(j, *root);
 	case STAGE_SYSCTL:
 		return limit_namespaces();
 	case STAGE_NET_BEGIN:

@@ -131,8 +131,7 @@ int mkdir_p(const char *path, mode_t mode)
 	return 0;
 }
 
-/* ---- removing trees that an agent may have made as nasty as it could
- * -------------------- */
+/* ---- removing trees that an agent may have made as nasty as it could ------------ */
 
 #define REMOVE_DEPTH \
 	32 /* deeper directories are moved up first: no recursion without end */

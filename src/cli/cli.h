@@ -19,7 +19,7 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* ---- exit codes ---- */
+/* ---- exit codes ----------------------------------------------------------------- */
 
 enum {
 	EXIT_SHORT = 1,      /* attest, doctor: something falls short */
@@ -28,7 +28,7 @@ enum {
 	EXIT_SIGNALLED = 128 /* plus the signal's number */
 };
 
-/* ---- flags ---- */
+/* ---- flags ---------------------------------------------------------------------- */
 
 enum flag_id {
 	F_BACKEND,
@@ -127,7 +127,7 @@ const char *cli_value(const struct args *a, enum flag_id id); /* the last one, o
 
 const struct command *cli_command_find(const char *name);
 
-/* ---- messages: all on stderr ---- */
+/* ---- messages: all on stderr ---------------------------------------------------- */
 
 /* "cove VERB: MSG" and the hint; returns EXIT_COVE. */
 int cli_fail(const char *verb, const struct cove_error *err);
@@ -147,7 +147,7 @@ void cli_log_enable(void);
 /* Asks on the terminal. 1 yes, 0 no, -1 there is no terminal to ask on. */
 int cli_confirm(const char *question);
 
-/* ---- text ---- */
+/* ---- text ----------------------------------------------------------------------- */
 
 /* A copy in which nothing can drive a terminal: control characters, broken UTF-8 and
  * direction marks become \xNN. NULL when out of memory. */
@@ -167,7 +167,7 @@ int cli_table_row(struct table *t, const char *const *cells, const char *const *
 void cli_table_print(const struct table *t);
 void cli_table_free(struct table *t);
 
-/* ---- cleanup ---- */
+/* ---- cleanup -------------------------------------------------------------------- */
 
 static inline void cli_freep(void *pp)
 {
@@ -207,7 +207,7 @@ static inline void cli_tablep(struct table **t)
 #define cleanup_spec __attribute__((cleanup(cli_specp)))
 #define cleanup_table __attribute__((cleanup(cli_tablep)))
 
-/* ---- the commands ---- */
+/* ---- the commands --------------------------------------------------------------- */
 
 int cmd_run(const struct args *a);
 int cmd_create(const struct args *a);
@@ -235,7 +235,7 @@ int cmd_completion(const struct args *a);
 int cmd_config(const struct args *a);
 int cmd_help(const struct args *a);
 
-/* ---- help (help.c) ---- */
+/* ---- help (help.c) -------------------------------------------------------------- */
 
 void cli_help_all(int fd);
 void cli_help_command(const struct command *cmd);

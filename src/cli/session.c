@@ -196,6 +196,8 @@ static int run_process(struct loop *l, struct outcome *ret, struct cove_error *e
 
 	if (r == 0 && l->raw)
 		cli_term_raw(STDIN_FILENO);
+	if (r == 0 && l->s->tty && !l->s->argv)
+		resize(l); /* the session may have been started on another terminal */
 	if (r == 0)
 		r = wait_for_end(l, ret, err);
 	cli_term_restore();

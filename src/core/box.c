@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/guestfile.h"
+#include "core/session.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,8 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* ---- the spec, made concrete
- * ----------------------------------------------------------- */
+/* ---- the spec, made concrete ---------------------------------------------------- */
 
 /* What later parts of cove will bring is refused here, never ignored. */
 static int refuse_unsupported(const struct spec *s, struct cove_error *err)
@@ -153,8 +153,7 @@ int box_user(const struct spec *s, uid_t *uid, gid_t *gid, const char **home,
 	return 0;
 }
 
-/* ---- directories
- * ------------------------------------------------------------------------- */
+/* ---- directories ---------------------------------------------------------------- */
 
 struct strings {
 	char *data;
@@ -278,8 +277,7 @@ static int make_dirs(struct box *b, struct cove_error *err)
 	return make_roots(b, record, dir, &str, err);
 }
 
-/* ---- start and end
- * ------------------------------------------------------------------------ */
+/* ---- start and end -------------------------------------------------------------- */
 
 static void oneshot_name(char *out)
 {
@@ -393,6 +391,9 @@ static int start(struct box *b, bool degraded, struct cove_error *err)
 		return err->code;
 	b->started = true;
 	b->started_at = time(NULL);
+	diskwatch_init(&b->disk, b->store->boxes, b->name,
+		       !b->oneshot || needs_record(b) ? b->spec.resources.disk_bytes : 0,
+		       now_ms());
 	return 0;
 }
 
@@ -434,7 +435,8 @@ int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 		b->place.backend->release(&b->place);
 	b->started = false;
 	if (b->lock >= 0) {
-		if (was_started && store_count_changes(b->store, b->name, 1))
+		if (was_started && !b->oneshot &&
+		    store_count_changes(b->store, b->name, 1))
 			syncfs(b->store->boxes); /* the overlay was volatile: now it lasts
 						  */
 		if (b->oneshot)
@@ -449,8 +451,17 @@ int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 	return r;
 }
 
-/* ---- reports
- * -------------------------------------------------------------------------------- */
+/* ---- reports -------------------------------------------------------------------- */
+
+bool box_check_disk(struct box *b, int64_t now, int64_t *ret_next_ms)
+{
+	bool over = b->started && diskwatch_over(&b->disk, now);
+
+	if (over)
+		b->place.backend->kill(&b->place);
+	*ret_next_ms = over ? 0 : b->disk.next_ms;
+	return over;
+}
 
 json_t *box_degraded(const struct box *b)
 {

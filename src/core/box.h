@@ -8,6 +8,7 @@
 #define COVE_CORE_BOX_H
 
 #include "backend/backend.h"
+#include "core/diskwatch.h"
 #include "core/store.h"
 
 struct box {
@@ -25,6 +26,7 @@ struct box {
 	bool oneshot;
 	bool started;
 	int64_t started_at; /* CLOCK_REALTIME seconds */
+	struct diskwatch disk;
 };
 
 /* Makes paths absolute and fills what depends on where cove was called: mount sources,
@@ -42,6 +44,8 @@ int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err);
 /* {"items":[...],"short":N,...} */
 json_t *box_attest(struct box *b, int *ret_short, struct cove_error *err);
 json_t *box_stats(struct box *b);
+/* Ends it if it is over its disk limit (true), else says when to look again. */
+bool box_check_disk(struct box *b, int64_t now_ms, int64_t *ret_next_ms);
 /* What is not enforced though the spec has it: names of limits. */
 json_t *box_degraded(const struct box *b);
 

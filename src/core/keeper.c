@@ -27,8 +27,7 @@ int64_t keeper_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- set-up
- * ----------------------------------------------------------------------------- */
+/* ---- set-up --------------------------------------------------------------------- */
 
 static int watch(struct keeper *k, int fd, enum what what)
 {
@@ -119,8 +118,7 @@ static int wait_hello(struct keeper *k, struct cove_error *err)
 	return 0;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------- */
 
 void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why)
 {
@@ -205,8 +203,9 @@ static void arm_timer(struct keeper *k)
 {
 	int64_t next = 0, idle = (int64_t)k->box.spec.resources.idle_ms;
 	struct itimerspec t = {0};
-	int64_t due[3] = {k->ttl_at, k->kill_at,
-			  idle && k->idle_since ? k->idle_since + idle : 0};
+	int64_t due[4] = {k->ttl_at, k->kill_at,
+			  idle && k->idle_since ? k->idle_since + idle : 0,
+			  k->box.disk.next_ms};
 
 	for (size_t i = 0; i < ARRAY_LEN(due); i++)
 		if (due[i] && (!next || due[i] < next))
@@ -219,11 +218,15 @@ static void arm_timer(struct keeper *k)
 static void check_time(struct keeper *k)
 {
 	int64_t now = keeper_now(), idle = (int64_t)k->box.spec.resources.idle_ms;
+	int64_t next;
 	uint64_t n;
 
 	if (read(k->timer, &n, sizeof(n)) < 0)
 		return;
-	if (k->kill_at && now >= k->kill_at) {
+	if (box_check_disk(&k->box, now, &next)) {
+		snprintf(k->reason, sizeof(k->reason), DISK_REASON);
+		k->ending = true;
+	} else if (k->kill_at && now >= k->kill_at) {
 		k->box.place.backend->kill(&k->box.place);
 		k->ending = true;
 	} else if (k->ttl_at && now >= k->ttl_at) {
@@ -314,9 +317,7 @@ static void loop(struct keeper *k)
 	}
 }
 
-/* ---- end
- * -------------------------------------------------------------------------------------
- */
+/* ---- end ------------------------------------------------------------------------ */
 
 static void say_goodbye(struct keeper *k)
 {

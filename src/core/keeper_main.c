@@ -37,8 +37,7 @@ static void to_guest(struct keeper *k, uint8_t type, uint8_t sub, const void *p,
 		k->ending = true;
 }
 
-/* ---- beginning and end
- * -------------------------------------------------------------------- */
+/* ---- beginning and end ---------------------------------------------------------- */
 
 static void drop_chunks(struct main_session *m)
 {
@@ -117,6 +116,7 @@ void main_start(struct keeper *k, struct client *c, const struct wire_frame *f, 
 	struct main_session *m = &k->main;
 	uint32_t slot = route_new(k, NULL, 0);
 
+	drop_chunks(m); /* first: a viewer begins at what the ring holds */
 	if (!slot || !add_viewer(k, c, f->stream, true)) {
 		if (slot)
 			route_free(k, slot);
@@ -124,7 +124,6 @@ void main_start(struct keeper *k, struct client *c, const struct wire_frame *f, 
 		return;
 	}
 	k->routes[slot].is_main = true;
-	drop_chunks(m);
 	buf_clear(&m->in);
 	buf_clear(&m->exit_payload);
 	m->slot = slot;
@@ -170,8 +169,7 @@ void main_clear(struct keeper *k)
 	close_fd(&m->log);
 }
 
-/* ---- output
- * ---------------------------------------------------------------------------------- */
+/* ---- output --------------------------------------------------------------------- */
 
 /* Gives the guest credit for n bytes of descriptor fd. */
 static void credit_guest(struct keeper *k, int fd, size_t n)
@@ -319,9 +317,7 @@ static int take_output(struct keeper *k, const struct wire_frame *f)
 	return 0;
 }
 
-/* ---- input
- * -------------------------------------------------------------------------------------
- */
+/* ---- input ---------------------------------------------------------------------- */
 
 static void pump_stdin(struct keeper *k)
 {
@@ -363,9 +359,7 @@ static void take_input(struct keeper *k, struct viewer *v, const struct wire_fra
 	pump_stdin(k);
 }
 
-/* ---- frames
- * --------------------------------------------------------------------------------------
- */
+/* ---- frames --------------------------------------------------------------------- */
 
 static int guest_ended(struct keeper *k, const struct wire_frame *f)
 {

@@ -12,8 +12,7 @@
 
 #include <stdio.h>
 
-/* ---- routes
- * ---------------------------------------------------------------------------- */
+/* ---- routes --------------------------------------------------------------------- */
 
 uint32_t route_new(struct keeper *k, struct client *c, uint32_t cid)
 {
@@ -78,8 +77,7 @@ static void send_guest(struct keeper *k, const struct wire_frame *f, uint32_t sl
 	}
 }
 
-/* ---- from a client
- * ------------------------------------------------------------------------- */
+/* ---- from a client -------------------------------------------------------------- */
 
 static uint32_t exec_flags(const struct wire_frame *f)
 {
@@ -204,8 +202,7 @@ void relay_client_gone(struct keeper *k, struct client *c)
 	}
 }
 
-/* ---- from the guest
- * -------------------------------------------------------------------------- */
+/* ---- from the guest ------------------------------------------------------------- */
 
 static bool is_answer(uint8_t type)
 {

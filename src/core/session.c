@@ -18,8 +18,7 @@ int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- watching descriptors
- * ---------------------------------------------------------------- */
+/* ---- watching descriptors ------------------------------------------------------- */
 
 int watch(struct session *s, int fd, uint32_t events, enum watch_what what, uint32_t id,
 	  bool add)
@@ -53,8 +52,7 @@ static void push(struct session *s)
 	watch_link(s);
 }
 
-/* ---- life
- * ----------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------- */
 
 struct session *session_new(int *link_fd, struct cove_error *err)
 {
@@ -129,6 +127,19 @@ const char *session_bye(const struct session *s)
 	return s->bye;
 }
 
+void session_set_tick(struct session *s, int64_t at_ms, int64_t (*fn)(void *arg),
+		      void *arg)
+{
+	s->tick_at = at_ms;
+	s->tick = fn;
+	s->tick_arg = arg;
+}
+
+void session_set_bye(struct session *s, const char *text)
+{
+	snprintf(s->bye, sizeof(s->bye), "%s", text);
+}
+
 struct link *session_link(struct session *s)
 {
 	return &s->link;
@@ -152,8 +163,7 @@ static void unlink_stream(struct session *s, struct stream *st)
 		*p = st->next;
 }
 
-/* ---- opening and sending
- * ---------------------------------------------------------------------- */
+/* ---- opening and sending -------------------------------------------------------- */
 
 int session_send(struct session *s, uint8_t type, uint8_t sub, uint32_t id,
 		 const void *payload, size_t n, struct cove_error *err)
@@ -190,7 +200,7 @@ struct stream *session_open(struct session *s, enum stream_kind kind, uint8_t ty
 	for (int i = 0; i < 2; i++) {
 		st->out[i].fd = -1;
 		flow_init(&st->out[i].flow);
-		buf_init(&st->out[i].wait, WIRE_WINDOW);
+		buf_init(&st->out[i].wait, 2 * WIRE_WINDOW);
 	}
 	buf_init(&st->result, WIRE_PAYLOAD_MAX);
 	buf_init(&st->data, CALL_DATA_MAX);
@@ -240,12 +250,11 @@ void session_set_gone(struct session *s)
 	}
 }
 
-/* ---- turns
- * ---------------------------------------------------------------------------------- */
+/* ---- turns ---------------------------------------------------------------------- */
 
 static void arm_timer(struct session *s)
 {
-	int64_t next = 0;
+	int64_t next = s->tick_at;
 	struct itimerspec t = {0};
 
 	for (struct stream *st = s->streams; st; st = st->next)
@@ -271,6 +280,8 @@ static void expire(struct session *s)
 	int64_t now = now_ms();
 	struct cove_error ignored;
 
+	if (s->tick_at && now >= s->tick_at)
+		s->tick_at = s->tick(s->tick_arg);
 	for (struct stream *st = s->streams; st; st = st->next) {
 		if (!st->deadline_ms || st->deadline_ms > now || st->exited || st->closed)
 			continue;

@@ -44,6 +44,7 @@ struct sink {
 	bool owned, watched, eof, broken;
 	struct flow flow;
 	struct buf wait; /* accepted, not written yet; bounded by the window */
+	size_t wait_off; /* of it, already written */
 };
 
 /* Where stdin comes from. */
@@ -94,6 +95,12 @@ int session_turn(struct session *s, int timeout_ms, struct cove_error *err);
 bool session_gone(const struct session *s);
 const char *session_bye(const struct session *s); /* the peer's last words, or "" */
 struct link *session_link(struct session *s);
+/* fn is called at at_ms (CLOCK_MONOTONIC) and returns when it wants to be called again;
+ * 0: not. */
+void session_set_tick(struct session *s, int64_t at_ms, int64_t (*fn)(void *arg),
+		      void *arg);
+/* The owner ended it: what processes are told, instead of the peer's last words. */
+void session_set_bye(struct session *s, const char *text);
 
 /* Opens a stream and sends its first frame (request payload ready made). */
 struct stream *session_open(struct session *s, enum stream_kind kind, uint8_t type,

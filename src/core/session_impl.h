@@ -18,6 +18,9 @@ struct session {
 	uint32_t next_id;
 	struct stream *streams;
 	char bye[200];
+	int64_t tick_at;
+	int64_t (*tick)(void *arg);
+	void *tick_arg;
 };
 
 int watch(struct session *s, int fd, uint32_t events, enum watch_what what, uint32_t id,

@@ -10,8 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* ---- output: from the sandbox to a descriptor
- * ---------------------------------------------- */
+/* ---- output: from the sandbox to a descriptor ----------------------------------- */
 
 /* Gives credit back for n consumed bytes. */
 int grant(struct stream *st, uint8_t sub, struct flow *f, size_t n,
@@ -37,6 +36,7 @@ void sink_close(struct session *s, struct sink *k)
 	k->owned = false;
 	k->fd = -1;
 	buf_clear(&k->wait);
+	k->wait_off = 0;
 }
 
 /* The reader is gone: the program inside should see that too, as it would in a plain
@@ -109,6 +109,11 @@ int sink_put(struct stream *st, int which, const void *data, size_t n,
 			return sink_break(st, which, err);
 	}
 	if ((size_t)done < n) {
+		/* What was written is dropped only when it is worth the move. */
+		if (k->wait_off > k->wait.len / 2) {
+			buf_consume(&k->wait, k->wait_off);
+			k->wait_off = 0;
+		}
 		/* Cannot exceed the buffer: it is as large as the credit. */
 		if (buf_append(&k->wait, (const char *)data + done, n - (size_t)done) < 0)
 			return fail_nomem(err);
@@ -125,11 +130,13 @@ int sink_drain(struct stream *st, int which, struct cove_error *err)
 
 	if (k->fd < 0 || !k->watched)
 		return 0;
-	done = sink_try(st->session, k, k->wait.data, k->wait.len);
+	done = sink_try(st->session, k, k->wait.data + k->wait_off,
+			k->wait.len - k->wait_off);
 	if (done < 0)
 		return sink_break(st, which, err);
-	buf_consume(&k->wait, (size_t)done);
-	if (k->wait.len == 0) {
+	k->wait_off += (size_t)done;
+	if (k->wait_off == k->wait.len) {
+		k->wait.len = k->wait_off = 0;
 		epoll_ctl(st->session->epfd, EPOLL_CTL_DEL, k->fd, NULL);
 		k->watched = false;
 	}
@@ -169,8 +176,7 @@ int stream_set_out(struct stream *st, int which, int fd, struct cove_error *err)
 	return k->fd < 0 ? fail(err, COVE_EIO, errno, "output descriptor %d", fd) : 0;
 }
 
-/* ---- input: from a descriptor into the sandbox
- * ---------------------------------------------- */
+/* ---- input: from a descriptor into the sandbox ---------------------------------- */
 
 int stream_set_stdin(struct stream *st, int fd, struct cove_error *err)
 {

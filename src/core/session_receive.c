@@ -200,7 +200,8 @@ static int on_connection(struct session *s, const struct wire_frame *f,
 				   : session_send(s, WIRE_PONG, 0, 0, f->payload, f->len,
 						  err);
 	case WIRE_BYE:
-		clean_text(s->bye, sizeof(s->bye), f->payload, f->len);
+		if (!s->bye[0])
+			clean_text(s->bye, sizeof(s->bye), f->payload, f->len);
 		return 0;
 	default:
 		return violation(s, f, "not for the connection", err);

@@ -22,8 +22,7 @@ static int rename_new(int dir, const char *from, const char *to)
 	return (int)syscall(SYS_renameat2, dir, from, dir, to, RENAME_NOREPLACE);
 }
 
-/* ---- where things are ---------------------------------------------------------------
- */
+/* ---- where things are ----------------------------------------------------------- */
 
 static int data_home(char *out, size_t size, bool *ret_override)
 {
@@ -157,8 +156,7 @@ int store_run_path(const struct store *s, const char *name, const char *which, c
 	return join(s->run, "", name, which, out, size);
 }
 
-/* ---- locks ----------------------------------------------------------------------------
- */
+/* ---- locks ---------------------------------------------------------------------- */
 
 static int open_lock(struct store *s, const char *name, bool create)
 {
@@ -242,8 +240,7 @@ void store_clear_run(struct store *s, const char *name)
 	remove_tree_at(s->run_fd, name);
 }
 
-/* ---- records
- * --------------------------------------------------------------------------- */
+/* ---- records -------------------------------------------------------------------- */
 
 bool store_exists(struct store *s, const char *name)
 {
@@ -452,8 +449,7 @@ int store_each(struct store *s, int (*fn)(void *arg, const char *name), void *ar
 	return r;
 }
 
-/* ---- changes and sweeping
- * -------------------------------------------------------------- */
+/* ---- changes and sweeping ------------------------------------------------------- */
 
 static uint64_t count_paths(int dir, const char *name, uint64_t max, int depth)
 {
@@ -558,6 +554,7 @@ int store_settle(struct store *s, const char *name, uint64_t *ret_changes,
 	n = store_count_changes(s, name, 100000);
 	if (n == 0)
 		return recycle(s, name, err);
+	syncfs(s->boxes); /* the overlay was volatile: from now on it lasts */
 	*ret_changes = n;
 	snprintf(from, sizeof(from), "%s/%s", name, SPEC_FILE);
 	cleanup_buf struct buf text = BUF_INIT(SPEC_TEXT_MAX);

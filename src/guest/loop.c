@@ -188,7 +188,7 @@ static int time_left(const struct guest *g, int max_ms)
 {
 	int64_t t = -1, left;
 
-	if (g->poll->generator)
+	if (g->poll->generator || guest_child_ended)
 		return 0;
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct stream *s = g->bucket[i]; s; s = s->next)

@@ -19,6 +19,7 @@
 
 #define LINGER_MS 1000
 #define KILL_MS 2000
+#define REAPS_A_TURN 256
 
 static void send_exit(struct guest *g, struct stream *s)
 {
@@ -122,23 +123,30 @@ static struct stream *by_pid(struct guest *g, pid_t pid)
 	return NULL;
 }
 
+static void process_ended(struct stream *s, int status)
+{
+	s->exec.ended = true;
+	s->exec.status = status;
+	s->deadline_ms = 0;
+	if (s->peer_closed) /* the client wanted all of it gone */
+		kill(-s->exec.pid, SIGKILL);
+}
+
 void proc_reap(struct guest *g)
 {
-	int status;
-	pid_t pid;
+	for (int i = 0; i < REAPS_A_TURN; i++) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+		struct stream *s = pid > 0 ? by_pid(g, pid) : NULL;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		struct stream *s = by_pid(g, pid);
-
-		if (!s)
-			continue; /* an orphan that came to us */
-		s->exec.ended = true;
-		s->exec.status = status;
-		s->deadline_ms = 0;
-		if (s->peer_closed) /* the client wanted all of it gone */
-			kill(-pid, SIGKILL);
+		if (s)
+			process_ended(s, status); /* else an orphan that came to us */
+		if (pid <= 0) {
+			g->alone = pid < 0 && errno == ECHILD;
+			return;
+		}
 	}
-	g->alone = pid < 0 && errno == ECHILD;
+	guest_child_ended = 1; /* more: but a fork bomb must not keep us from the link */
 }
 
 /* Every process but us, as far as we can know them: all of the namespace, or our children

@@ -122,8 +122,7 @@ uint32_t cg_write_limits(const struct cgroup_dir *d, const struct cgroup_limits 
 	return failed;
 }
 
-/* ---- reading back
- * ------------------------------------------------------------------------ */
+/* ---- reading back --------------------------------------------------------------- */
 
 static int read_memory(const struct cgroup_dir *d, struct cgroup_limits *l)
 {

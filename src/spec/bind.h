@@ -81,7 +81,7 @@ extern const struct object mount_object, backend_object, agent_object, route_obj
 int bind_spec(struct bind *b, struct spec *s, const struct node *root,
 	      struct buf *problems, struct cove_error *err);
 
-/* ---- for kinds --------------------------------------------------------------------- */
+/* ---- for kinds ------------------------------------------------------------------ */
 
 void complain(struct bind *b, const struct node *n, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -127,7 +127,7 @@ struct number_rule {
 json_t *bind_element(struct bind *b, const struct object *o, const struct node *n);
 void json_put(struct bind *b, json_t *object, const char *key, json_t *value);
 
-/* ---- kinds ------------------------------------------------------------------------- */
+/* ---- kinds ---------------------------------------------------------------------- */
 
 extern const struct kind kind_object;  /* arg: struct object */
 extern const struct kind kind_body;    /* defaults of a config file; arg: spec_object */

@@ -80,7 +80,7 @@ const char *check_ports(const char *text)
 										 : why;
 }
 
-/* ---- hosts ------------------------------------------------------------------------- */
+/* ---- hosts ---------------------------------------------------------------------- */
 
 static const char not_a_host[] =
 	"is not a host; write a name, *.SUFFIX, **.SUFFIX, an IP address or a CIDR range";
@@ -183,7 +183,7 @@ const char *check_host_port(const char *text)
 	return check_host(host);
 }
 
-/* ---- paths ------------------------------------------------------------------------- */
+/* ---- paths ---------------------------------------------------------------------- */
 
 static bool has_control(const char *s)
 {
@@ -288,7 +288,7 @@ const char *spec_target_problem(const char *target)
 	return check_target(target);
 }
 
-/* ---- the rest ---------------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------------- */
 
 const char *check_words(const char *text)
 {

@@ -25,7 +25,7 @@ static const char own_config[] =
 	"is not allowed in a project's file, because it would run on "
 	"the host; put it into your own configuration";
 
-/* ---- defaults and profiles --------------------------------------------------------- */
+/* ---- defaults and profiles ------------------------------------------------------ */
 
 /* Checks a body by binding it into a spec that is thrown away. */
 static void body_check(struct bind *b, const struct node *n)
@@ -80,7 +80,7 @@ static void profiles_bind(struct bind *b, const struct field *f, void *base,
 const struct kind kind_body = {.bind = body_bind};
 static const struct kind kind_profiles = {.bind = profiles_bind};
 
-/* ---- agents ------------------------------------------------------------------------ */
+/* ---- agents --------------------------------------------------------------------- */
 
 static void target_bind(struct bind *b, const struct field *f, void *base,
 			const struct node *n)
@@ -194,7 +194,7 @@ static void agents_bind(struct bind *b, const struct field *f, void *base,
 
 static const struct kind kind_agents = {.bind = agents_bind};
 
-/* ---- providers --------------------------------------------------------------------- */
+/* ---- providers ------------------------------------------------------------------ */
 
 static void provider_command_bind(struct bind *b, const struct field *f, void *base,
 				  const struct node *n)
@@ -251,7 +251,7 @@ static void providers_bind(struct bind *b, const struct field *f, void *base,
 
 static const struct kind kind_providers = {.bind = providers_bind};
 
-/* ---- the file ---------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------- */
 
 static const struct field config_fields[] = {
 	ITEM("defaults", kind_body, &spec_object),
@@ -341,7 +341,7 @@ const json_t *config_providers(const struct config *c)
 	return c->providers;
 }
 
-/* ---- applying ---------------------------------------------------------------------- */
+/* ---- applying ------------------------------------------------------------------- */
 
 static int apply_body(const struct config *c, const struct node *body, struct spec *s,
 		      struct cove_error *err)

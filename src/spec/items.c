@@ -9,7 +9,7 @@
 #define AT(s, f) ((json_t **)(void *)((char *)(s) + (f)->offset))
 #define AT_CONST(s, f) (*(json_t *const *)(const void *)((const char *)(s) + (f)->offset))
 
-/* ---- keys of an element ------------------------------------------------------------ */
+/* ---- keys of an element --------------------------------------------------------- */
 
 static void item_enum_bind(struct bind *b, const struct field *f, void *base,
 			   const struct node *n)
@@ -188,7 +188,7 @@ const struct kind item_end = {.bind = item_end_bind};
 const struct kind item_command = {.bind = item_command_bind};
 const struct kind item_map = {.bind = item_map_bind};
 
-/* ---- lists of elements ------------------------------------------------------------- */
+/* ---- lists of elements ---------------------------------------------------------- */
 
 json_t *bind_element(struct bind *b, const struct object *o, const struct node *n)
 {
@@ -346,7 +346,7 @@ const struct kind kind_commands = {
 	commands_bind, json_clear, json_dup, list_same, list_dump, NULL,
 };
 
-/* ---- the gate ---------------------------------------------------------------------- */
+/* ---- the gate ------------------------------------------------------------------- */
 
 static json_t *gate_default(void)
 {

@@ -22,7 +22,7 @@ static const struct node *elements(struct bind *b, const struct node *n,
 	return NULL;
 }
 
-/* ---- strings ----------------------------------------------------------------------- */
+/* ---- strings -------------------------------------------------------------------- */
 
 static void strings_free(struct spec_strings *l)
 {
@@ -139,7 +139,7 @@ const struct kind kind_strings = {
 	strings_bind, strings_clear, strings_copy, strings_same, strings_dump, NULL,
 };
 
-/* ---- environment ------------------------------------------------------------------- */
+/* ---- environment ---------------------------------------------------------------- */
 
 static int env_put(struct spec_strings *l, const char *name, const char *value)
 {

@@ -8,7 +8,7 @@
 const char *const backend_names[] = {"auto", "process", "vm", "remote", NULL};
 static const char *const engines[] = {"auto", "kvm", "qemu", NULL};
 
-/* ---- backend: a word, or one key with options -------------------------------------- */
+/* ---- backend: a word, or one key with options ----------------------------------- */
 
 static const struct text_rule provider_rule = {check_name, "the name of a provider",
 					       false};
@@ -157,7 +157,7 @@ const struct kind kind_backend = {
 	backend_bind, backend_clear, backend_copy, backend_same, backend_dump, NULL,
 };
 
-/* ---- image: host, or KIND:VALUE ---------------------------------------------------- */
+/* ---- image: host, or KIND:VALUE ------------------------------------------------- */
 
 static const struct {
 	const char *prefix;

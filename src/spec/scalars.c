@@ -9,7 +9,7 @@
 #define AT_CONST(type, s, f) \
 	((type const *)(const void *)((const char *)(s) + (f)->offset))
 
-/* ---- objects: every operation, on each key ----------------------------------------- */
+/* ---- objects: every operation, on each key -------------------------------------- */
 
 static void object_bind(struct bind *b, const struct field *f, void *base,
 			const struct node *n)
@@ -98,7 +98,7 @@ const struct kind kind_object = {
 	object_bind, object_clear, object_copy, object_same, object_dump, object_merge,
 };
 
-/* ---- enum -------------------------------------------------------------------------- */
+/* ---- enum ----------------------------------------------------------------------- */
 
 static void enum_bind(struct bind *b, const struct field *f, void *base,
 		      const struct node *n)
@@ -131,7 +131,7 @@ static json_t *enum_dump(const struct field *f, const struct spec *s, bool expli
 const struct kind kind_enum = {
 	.bind = enum_bind, .copy = enum_copy, .same = enum_same, .dump = enum_dump};
 
-/* ---- string ------------------------------------------------------------------------ */
+/* ---- string --------------------------------------------------------------------- */
 
 /* In static memory, so that a spec of defaults cannot fail for want of it. */
 char spec_default_user[] = "agent";
@@ -192,7 +192,7 @@ const struct kind kind_string = {.bind = string_bind,
 				 .same = string_same,
 				 .dump = string_dump};
 
-/* ---- numbers ----------------------------------------------------------------------- */
+/* ---- numbers -------------------------------------------------------------------- */
 
 typedef int number_fn(const char *text, uint64_t unit, uint64_t *ret);
 
@@ -332,7 +332,7 @@ const struct kind kind_cpus = {
 const struct kind kind_count = {
 	.bind = count_bind, .copy = u32_copy, .same = u32_same, .dump = count_dump};
 
-/* ---- numbers inside list elements -------------------------------------------------- */
+/* ---- numbers inside list elements ----------------------------------------------- */
 
 static void item_seconds_bind(struct bind *b, const struct field *f, void *base,
 			      const struct node *n)

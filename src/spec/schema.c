@@ -60,7 +60,7 @@ static const struct text_rule glob_rule = {check_glob, "a pattern", false};
 static const struct text_rule path_rule = {check_path, "a path", false};
 static const struct text_rule env_rule = {check_env_name, "a variable name", false};
 
-/* ---- network ----------------------------------------------------------------------- */
+/* ---- network -------------------------------------------------------------------- */
 
 static const char *const net_modes[] = {"none", "allowlist", "open", "learn", NULL};
 static const char *const protocols[] = {"tcp", "tls", "http", NULL};
@@ -102,7 +102,7 @@ static const struct field network_fields[] = {
 static const struct object network_object =
 	OBJECT(network_fields, .example = "{mode: none}");
 
-/* ---- image, storage, resources, exec ----------------------------------------------- */
+/* ---- image, storage, resources, exec -------------------------------------------- */
 
 static const struct field image_fields[] = {
 	KEY("source", kind_image, image, NULL, IMAGE),
@@ -158,7 +158,7 @@ static const struct field exec_fields[] = {
 static const struct object exec_object =
 	OBJECT(exec_fields, .example = "{user: agent, env: {CI: \"1\"}}");
 
-/* ---- secrets ----------------------------------------------------------------------- */
+/* ---- secrets -------------------------------------------------------------------- */
 
 static const char *const secret_sources[] = {"env", "file", "command", "stdin", NULL};
 static const char *const secret_injects[] = {"env", "file", NULL};
@@ -224,7 +224,7 @@ static const struct object secret_object = OBJECT(
 	secret_fields, .unique = "name", .shorthand = secret_word,
 	.finish = secret_finish, .example = "{name: TOKEN, hosts: [api.example.com]}");
 
-/* ---- ports ------------------------------------------------------------------------- */
+/* ---- ports ---------------------------------------------------------------------- */
 
 static const struct text_rule guest_end_rule = {
 	check_socket, "a port (1 to 65535) or the absolute path of a socket", false};
@@ -271,7 +271,7 @@ static const struct object port_object =
 	OBJECT(port_fields, .unique = "host", .shorthand = port_word,
 	       .finish = port_finish, .example = "{guest: 3000, host: 3000}");
 
-/* ---- gate and services ------------------------------------------------------------- */
+/* ---- gate and services ---------------------------------------------------------- */
 
 static const struct number_rule mib_rule = {
 	MIB, MIB, 1048576 * MIB, false,
@@ -316,7 +316,7 @@ static const struct field service_fields[] = {
 static const struct object service_object = OBJECT(
 	service_fields, .unique = "name", .example = "{name: db, command: postgres}");
 
-/* ---- the whole --------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------ */
 
 static const struct field spec_fields[] = {
 	KEY("name", kind_string, name, &name_rule, NAME),

@@ -32,14 +32,14 @@ ok 'a client that dies takes its process along' '
 	wait_for 6 sh -c "! cove ps c | grep -q 66.6"
 	cove exec c -- true'
 ok 'a client that hangs up in the middle of a frame does no harm' '
-	sock=$(find "$COVE_HOME" -name control.sock | head -n 1)
+	sock=$(find "$COVE_HOME" -type s | head -n 1)
 	[ -S "$sock" ]
 	for bytes in "" "\020" "\020\000\000\000\001\000\000" "garbage garbage garbage garbage" "\377\377\377\377\001\000\000\000\000\000\000\000"; do
 		perl -MSocket -e "socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un(\$ARGV[0])) or die; syswrite S, eval qq{\"\$ARGV[1]\"}; select undef, undef, undef, 0.05" "$sock" "$bytes"
 	done
 	cove exec c -- true'
 ok 'the control socket is closed to others' '
-	sock=$(find "$COVE_HOME" -name control.sock | head -n 1)
+	sock=$(find "$COVE_HOME" -type s | head -n 1)
 	case $(stat -c %a "$(dirname "$sock")") in 700) ;; *) same 600 "$(stat -c %a "$sock")" ;; esac'
 
 ok 'detached: attach shows what was printed before, and goes on' '

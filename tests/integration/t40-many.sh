@@ -21,7 +21,7 @@ ok 'all are stopped and removed' '
 	names | xargs cove rm
 	same "" "$(cove ls -q)"'
 ok 'started at the same moment, the same name: one sandbox' '
-	for i in 1 2 3 4 5 6; do cove run -q same --no-mounts -- sh -c "echo $i" >"$T/o$i" 2>&1 & done
+	for i in 1 2 3 4 5 6; do cove run -q same -- sh -c "echo $i" >"$T/o$i" 2>&1 & done
 	wait
 	for i in 1 2 3 4 5 6; do same $i "$(cat "$T/o$i")"; done
 	same same "$(cove ls -q)"

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Bad input to every verb: one clear line (and perhaps a hint), exit 125 or 2, nothing changed.
+# Bad input to every verb: one clear line (and perhaps a hint; for a spec file one a problem), exit
+# 125 or 2, nothing changed.
 . "$(dirname "$0")/../lib/harness.sh"
 need USERNS
 cove create -q here --no-mounts
-snapshot() { find "$COVE_HOME" -path '*sandboxes*' -printf '%p %y %s %T@\n' | sort; }
+snapshot() { find "$COVE_HOME" -path '*sandboxes*' -printf '%p %y %s\n' | sort; }
 
 # bad LABEL WORD CMD...: stderr starts with "cove", holds WORD, is short; state is as before.
 bad() {
@@ -19,7 +20,7 @@ bad() {
 		echo "exit status $rc"; cat "$T/o" "$T/e"
 		[ $rc -eq 125 ] || [ $rc -eq 2 ]
 		[ -s "$T/e" ]
-		[ $(wc -l <"$T/e") -le 3 ]
+		[ $(wc -l <"$T/e") -le 6 ]
 		has "$(head -n 1 "$T/e")" cove
 		has "$(cat "$T/e")" "$word"
 		! LC_ALL=C grep -q "$(printf "[\001-\010\016-\037]")" "$T/e"

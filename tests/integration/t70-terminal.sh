@@ -3,14 +3,15 @@
 # Programs that draw on the terminal work: size, keys, colours, paste, terminfo.
 . "$(dirname "$0")/../lib/harness.sh"
 need USERNS TMUX
-tm() { tmux -S "$T/tmux" "$@"; }
-when_done 'tmux -S "$T/tmux" kill-server'
+# A server of its own for every terminal: one that is about to end takes no new session.
+tm() { tmux -S "$T/tmux.$tap_n" "$@"; }
+close_terminals() { for s in "$T"/tmux.*; do tmux -S "$s" kill-server 2>/dev/null; done; }
+when_done close_terminals
 screen() { tm capture-pane -p -t s; }
 shows() { screen | grep -q -- "$1"; }
 type_in() { tm send-keys -t s "$@"; }
 # A terminal of 80x24 that runs CMD, then says its exit status.
 open_terminal() {
-	tm kill-server 2>/dev/null || :
 	tm -f /dev/null new-session -d -x 80 -y 24 -s s "$1; echo \"exit=\$?\"; sleep 20"
 }
 
@@ -40,7 +41,7 @@ ok 'Ctrl-C can be caught inside' '
 	wait_for 5 shows exit=4'
 ok 'Ctrl-Z and job control in a shell inside' '
 	open_terminal "cove run --no-mounts -- bash --norc -i"
-	wait_for 10 shows "[$#]"
+	wait_for 10 shows "[\$#]"
 	type_in "sleep 50" Enter
 	sleep 0.5
 	type_in C-z
@@ -104,8 +105,11 @@ ok 'the terminal is as it was afterwards' '
 	wait_for 10 shows exit=0
 	cmp "$T/st1" "$T/st2"'
 ok 'the terminal is as it was after kill -9 of the guest' '
-	open_terminal "stty -g >$T/st1; cove run --no-mounts -- sh -c \"echo up; kill -9 -1; sleep 50\"; stty -g >$T/st2"
-	wait_for 15 shows "exit="
+	open_terminal "stty -g >$T/st1; cove run --no-mounts -- sh -c \"stty raw -echo; echo up; sleep 50\"; stty -g >$T/st2"
+	wait_for 10 shows up
+	cove=$(pgrep -P "$(tm list-panes -t s -F "#{pane_pid}")" -x cove)
+	kill -9 $(pgrep -P "$cove")
+	wait_for 10 shows "exit="
 	cmp "$T/st1" "$T/st2"'
 ok 'cove shell' '
 	cove create -q sh1 --no-mounts && cove start -q sh1
@@ -137,4 +141,5 @@ else
 	skip 'terminfo' 'needs tic and infocmp'
 fi
 
+close_terminals
 done_testing

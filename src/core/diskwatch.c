@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/diskwatch.h"
+
+#include "base/util.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#define LOOK_MS 1000
+#define DEPTH_MAX 256
+
+void diskwatch_init(struct diskwatch *w, int boxes, const char *name, uint64_t limit,
+		    int64_t now_ms)
+{
+	*w = (struct diskwatch){.boxes = boxes, .name = name, .limit = limit};
+	w->next_ms = limit ? now_ms + LOOK_MS : 0;
+}
+
+static uint64_t add_up(int dir, const char *name, int depth)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	uint64_t sum = 0;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while ((e = readdir(d))) {
+		struct stat st;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		sum += (uint64_t)st.st_blocks * 512 /
+		       (st.st_nlink > 1 && !S_ISDIR(st.st_mode) ? st.st_nlink : 1);
+		if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
+			sum += add_up(dirfd(d), e->d_name, depth + 1);
+	}
+	closedir(d);
+	return sum;
+}
+
+static int64_t clock_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool diskwatch_over(struct diskwatch *w, int64_t now_ms)
+{
+	struct statvfs fs;
+	uint64_t available, written;
+	int64_t cost;
+
+	if (!w->next_ms || now_ms < w->next_ms)
+		return false;
+	w->next_ms = now_ms + LOOK_MS;
+	if (fstatvfs(w->boxes, &fs) < 0)
+		return false;
+	available = (uint64_t)fs.f_bavail * fs.f_frsize;
+	/* What left the file system since the last count, by whomever, is the most that
+	 * this sandbox can have written. */
+	written = w->free_then > available ? w->free_then - available : 0;
+	if (w->free_then && w->used + written < w->limit)
+		return false;
+	w->used = add_up(w->boxes, w->name, 0);
+	w->free_then = available;
+	cost = clock_ms() - now_ms;
+	if (cost * 20 > LOOK_MS) /* at most a twentieth of the time */
+		w->next_ms = now_ms + cost * 20;
+	return w->used > w->limit;
+}
