@@ -74,7 +74,10 @@ int cmd_doctor(const struct args *a)
 	json = cli_json_take(text, &err);
 	if (!json)
 		return cli_fail("doctor", &err);
-	json_array_foreach(json_object_get(json, "checks"), i, check) print_check(check);
+	json_array_foreach(json_object_get(json, "checks"), i, check)
+	{
+		print_check(check);
+	}
 	print_backends(json_object_get(json, "backends"));
 	json_decref(json);
 	return cli_flush("doctor", code);

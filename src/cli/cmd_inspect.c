@@ -40,7 +40,7 @@ static int add_process(struct table *t, const json_t *p)
 
 static int print_processes(const json_t *list)
 {
-	static const char *const heads[] = {"PID", "USER",   "STATE",
+	static const char *const heads[] = {"PID", "UID",    "STATE",
 					    "CPU", "MEMORY", "COMMAND"};
 	cleanup_table struct table *t = cli_table_new(ARRAY_LEN(heads), heads);
 	const json_t *p;

@@ -10,12 +10,16 @@
  * if it were not in a sandbox.
  */
 #include "cli/session.h"
+#include "cli/json.h"
 #include "cli/term.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
+
+#define URGED_MAX \
+	3 /* a process that ignores SIGINT and SIGTERM does not hold us for ever */
 
 enum action { NOTHING, FORWARD, LEAVE, SUSPEND, RESUME, RESIZE };
 
@@ -38,6 +42,7 @@ struct loop {
 	const struct session *s;
 	struct cove_proc *proc;
 	int signal_fd;
+	int urged; /* how often we were asked to end */
 	bool raw, main;
 };
 
@@ -109,6 +114,9 @@ static int take_signals(struct loop *l)
 		switch (action_of(l, signo)) {
 		case FORWARD:
 			cove_proc_signal(l->proc, signo, NULL);
+			if ((signo == SIGINT || signo == SIGTERM) &&
+			    ++l->urged >= URGED_MAX)
+				return signo;
 			break;
 		case LEAVE:
 			return signo;
@@ -226,6 +234,26 @@ int cli_session(const struct session *s, struct outcome *ret, struct cove_error 
 	return r;
 }
 
+/* Beside a main session another one would end with this client: not what was asked for.
+ */
+static int refuse_second(const char *name, struct cove_error *err)
+{
+	char *text = NULL;
+	json_t *json;
+	bool busy;
+
+	if (cove_inspect_json(name, &text, err) < 0)
+		return err->code;
+	json = cli_json_take(text, err);
+	busy = json_is_true(json_object_get(json, "mainRunning"));
+	json_decref(json);
+	if (!busy)
+		return 0;
+	snprintf(err->msg, sizeof(err->msg), "%s has a main session already", name);
+	snprintf(err->hint, sizeof(err->hint), "'cove attach %s' joins it", name);
+	return err->code = COVE_ESTATE;
+}
+
 int cli_session_detached(const struct session *s, struct outcome *ret,
 			 struct cove_error *err)
 {
@@ -242,9 +270,11 @@ int cli_session_detached(const struct session *s, struct outcome *ret,
 	};
 	struct cove_proc *proc = NULL;
 	struct pollfd fd = {.fd = cove_fd(s->box), .events = POLLIN};
-	int r = cove_exec(s->box, &o, &proc, err);
+	int r = refuse_second(cove_name(s->box), err);
 
 	*ret = (struct outcome){.status.size = sizeof(ret->status)};
+	if (r == 0)
+		r = cove_exec(s->box, &o, &proc, err);
 	while (r == 0 && cove_proc_id(proc) == 0) {
 		r = cove_poll(proc, &ret->status, err);
 		if (r != 0)

@@ -64,6 +64,7 @@ struct session *session_new(int *link_fd, struct cove_error *err)
 		return NULL;
 	}
 	s->next_id = 1;
+	s->hello_by = now_ms() + HELLO_MS;
 	s->timer = -1;
 	s->link_fd = -1;
 	s->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -260,6 +261,8 @@ static void arm_timer(struct session *s)
 	for (struct stream *st = s->streams; st; st = st->next)
 		if (st->deadline_ms && !st->exited && (!next || st->deadline_ms < next))
 			next = st->deadline_ms;
+	if (!s->link.hello_seen && (!next || s->hello_by < next))
+		next = s->hello_by;
 	if (next == s->timer_at)
 		return;
 	if (s->timer < 0) {
@@ -273,8 +276,14 @@ static void arm_timer(struct session *s)
 	s->timer_at = next;
 }
 
-/* First SIGTERM, 2 s later SIGKILL. The host decides: the guest is not asked for the
- * time. */
+static void give_up(struct session *s)
+{
+	session_set_bye(s, "the guest does not answer");
+	session_set_gone(s);
+}
+
+/* First SIGTERM, 2 s later SIGKILL, and a guest that reports no end even then is given
+ * up. The host decides: the guest is not asked for the time. */
 static void expire(struct session *s)
 {
 	int64_t now = now_ms();
@@ -282,12 +291,17 @@ static void expire(struct session *s)
 
 	if (s->tick_at && now >= s->tick_at)
 		s->tick_at = s->tick(s->tick_arg);
-	for (struct stream *st = s->streams; st; st = st->next) {
+	if (!s->link.hello_seen && now >= s->hello_by)
+		give_up(s);
+	for (struct stream *st = s->streams; st && !s->gone; st = st->next) {
 		if (!st->deadline_ms || st->deadline_ms > now || st->exited || st->closed)
 			continue;
 		st->timed_out = true;
-		stream_signal(st, st->kill_step++ ? SIGKILL : SIGTERM, &ignored);
-		st->deadline_ms = st->kill_step < 3 ? now + 2000 : 0;
+		if (st->kill_step == 3)
+			give_up(s);
+		else
+			stream_signal(st, st->kill_step++ ? SIGKILL : SIGTERM, &ignored);
+		st->deadline_ms = now + 2000;
 	}
 }
 

@@ -9,10 +9,12 @@
 
 enum watch_what { WATCH_LINK = 1, WATCH_TIMER, WATCH_STDIN, WATCH_OUT1, WATCH_OUT2 };
 
+#define HELLO_MS 10000 /* how long the other side may take for its first word */
+
 struct session {
 	struct link link;
 	int link_fd, epfd, timer;
-	int64_t timer_at;
+	int64_t timer_at, hello_by;
 	bool link_out, gone;
 	bool sigpipe; /* a write of this turn failed with EPIPE */
 	uint32_t next_id;

@@ -63,8 +63,8 @@ static int on_ended(struct stream *st, const struct wire_frame *f, struct cove_e
 
 	if (st->kind != STREAM_PROC || st->exited || st->failed)
 		return violation(st->session, f, "unexpected", err);
-	if (attr_u32(f, WIRE_A_CODE, &v))
-		st->code = (int)(v & 0xff);
+	if (attr_u32(f, WIRE_A_CODE, &v) && v <= 255)
+		st->code = (int)v;
 	else if (attr_u32(f, WIRE_A_SIGNAL, &v) && v >= 1 && v <= 64)
 		st->signal = (int)v;
 	else

@@ -6,10 +6,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -259,15 +261,103 @@ static int euid_is_root(char **arg)
 		     "euid 0 by a set-user-id file");
 }
 
-static int chmod_suid(char **arg)
+static int is_suid(const char *path)
 {
 	struct stat st;
+	int yes = stat(path, &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID));
 
-	if (chmod(arg[0], 04755) < 0)
-		return refused("chmod u+s");
+	unlink(path);
+	return yes;
+}
+
+/* Each way to give a file the set-user-id or set-group-id bit. */
+static void by_chmod(const char *path)
+{
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755));
+	chmod(path, 04755);
+}
+
+static void by_fchmod(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+
+	fchmod(fd, 02755);
+	syscall(SYS_fchmodat, AT_FDCWD, path, 04755);
+	syscall(452 /* fchmodat2 */, AT_FDCWD, path, 04755, 0);
+	close(fd);
+}
+
+static void by_open(const char *path)
+{
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 04755));
+}
+
+static void by_creat(const char *path)
+{
+	close(creat(path, 04755));
+}
+
+static void by_old_open(const char *path)
+{
+#ifdef SYS_open
+	close((int)syscall(SYS_open, path, O_WRONLY | O_CREAT, 06755));
+#else
+	(void)path;
+#endif
+}
+
+static void by_openat2(const char *path)
+{
+	struct open_how how = {.flags = O_WRONLY | O_CREAT, .mode = 04755};
+
+	close((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)));
+}
+
+static void by_tmpfile(const char *path)
+{
+	char dir[4096], link[64];
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
+	fd = open(dir, O_TMPFILE | O_WRONLY, 04755);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (fd >= 0)
+		linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+	close(fd);
+}
+
+static void by_mknod(const char *path)
+{
+	mknod(path, S_IFREG | 04755, 0);
+}
+
+/* make-suid DIR: any of them. */
+static int make_suid(char **arg)
+{
+	static const struct {
+		const char *name;
+		void (*make)(const char *path);
+	} ways[] = {
+		{"chmod",     by_chmod   },
+                {"fchmod",    by_fchmod  },
+		{"open",      by_open    },
+                {"creat",     by_creat   },
+		{"SYS_open",  by_old_open},
+                {"openat2",   by_openat2 },
+		{"O_TMPFILE", by_tmpfile },
+                {"mknod",     by_mknod   },
+	};
+	char path[4096];
+
+	umask(0);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		snprintf(path, sizeof(path), "%s/suid-%d-%zu", arg[0], getpid(), i);
+		ways[i].make(path);
+		if (is_suid(path))
+			return worked("a set-user-id file by %s", ways[i].name);
+	}
 	errno = EPERM;
-	return judge(stat(arg[0], &st) == 0 && (st.st_mode & S_ISUID) ? 0 : -1,
-		     "chmod u+s");
+	return refused("a set-user-id file");
 }
 
 const struct attack fs_attacks[] = {
@@ -287,6 +377,6 @@ const struct attack fs_attacks[] = {
 	{"mknod",         4, make_node    },
 	{"suid",          1, suid         },
 	{"euid-is-root",  0, euid_is_root },
-	{"chmod-suid",    1, chmod_suid   },
+	{"make-suid",     1, make_suid    },
 	{NULL,            0, NULL         },
 };

@@ -92,6 +92,14 @@ ok 'a signal that nobody handles ends both, and says which' '
 	wait_for 5 grep -q ready "$T/o"
 	kill -TERM $p
 	rc_is 143 wait $p'
+ok 'a command that ignores SIGTERM holds cove only until the third' '
+	rm -f "$T/o"
+	cove run -q --no-mounts -- sh -c "trap \"\" TERM; echo ready; sleep 30; sleep 30" >"$T/o" & p=$!
+	wait_for 5 grep -q ready "$T/o"
+	kill -TERM $p; sleep 0.2; kill -TERM $p; sleep 0.2
+	kill -0 $p
+	kill -TERM $p
+	rc_is 143 wait $p'
 ok 'nohup: an ignored SIGHUP stays ignored' '
 	rm -f "$T/o"
 	(trap "" HUP; exec cove run -q --no-mounts -- sh -c "echo ready; sleep 1; echo through") >"$T/o" & p=$!

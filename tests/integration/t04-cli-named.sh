@@ -93,6 +93,12 @@ ok 'logs: all, the last lines, and on' '
 	wait $p
 	cove rm log'
 
+ok 'a second main session is refused, not lost' '
+	cove run -q -d two --no-mounts -- sleep 300
+	rc_is 125 cove run -q -d two -- sleep 300 2>"$T/e"
+	has "$(cat "$T/e")" "cove attach two"
+	same beside "$(cove run -q two -- echo beside)"
+	cove rm -f two'
 ok 'set: limits of a running sandbox, and a refusal that changes nothing' '
 	cove set web --pids 150
 	same 150 "$(cove inspect web | jq .spec.resources.pids)"

@@ -149,6 +149,15 @@ ok 'reset asks, and no means no' '
 	expect eof {} timeout fail
 	exit [lindex [wait] 3]"
 	cove rm r'
+ok 'what takes longer than a second shows a line, and takes it away' '
+	cove run -q -d slow --no-mounts -- sh -c "trap \"\" TERM; while :; do sleep 0.2; done"
+	on_tty "cove stop --grace 2s slow"
+	has "$(cat "$T/tty")" "stopping slow ..."
+	same "" "$(sed "s/.*\x1b\[K//" "$T/tty" | tr -d "\r\n")"
+	cove run -q slow -- true
+	on_tty "cove stop slow"
+	test ! -s "$T/tty"
+	cove rm slow'
 ok 'colours only on a terminal, and not with NO_COLOR' '
 	cove create -q c --no-mounts
 	on_tty "cove ls"; grep -q "$(printf "\033")" "$T/tty"

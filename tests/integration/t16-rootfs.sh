@@ -29,6 +29,10 @@ ok 'writes stay away from the directory' '
 	run -- sh -c "echo x >/etc/new && echo y >/etc/which" || :
 	! test -e "$R/etc/new"
 	same mini "$(cat "$R/etc/which")"'
+ok 'one mount is the root, and /.. is that root' '
+	same 1 "$(run -- cat /proc/self/mountinfo | cut -d" " -f5 | grep -cx /)"
+	same "$(run -- ls -a / | sort)" "$(run -- ls -a /.. | sort)"
+	same 1 "$(cove run -q --rm --no-mounts -- cat /proc/self/mountinfo | cut -d" " -f5 | grep -cx /)"'
 ok '/proc, /dev and /tmp are there' '
 	run -- sh -c "test -e /proc/self/stat && test -c /dev/null && echo x >/tmp/x"'
 ok 'mounts work in it' '
