@@ -90,7 +90,9 @@ static json_t *describe(struct store *st, const char *name, bool full)
 	char image[4200];
 	json_t *o;
 
-	if (load_any(st, name, running, &spec, &err) < 0)
+	if (load_any(st, name, running, &spec, &err) < 0 && running && !full)
+		return NULL; /* a one-shot that is just being made or cleaned away */
+	if (err.code)
 		return json_pack("{s:s, s:s, s:s, s:s}", "name", name, "state", "damaged",
 				 "problem", err.msg, "hint", err.hint);
 	o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:I}", "name", name, "state",
@@ -116,7 +118,10 @@ static int list_one(void *arg, const char *name)
 {
 	struct listing *l = arg;
 
-	json_array_append_new(l->array, describe(l->st, name, false));
+	json_t *o = describe(l->st, name, false);
+
+	if (o)
+		json_array_append_new(l->array, o);
 	return 0;
 }
 
@@ -231,6 +236,14 @@ int cove_attest_handle_json(struct cove *s, char **ret, struct cove_error *err)
 	return j ? attest_out(j, ret, err) : err->code;
 }
 
+/* A process must not hide from the list by giving itself a name that is not UTF-8. */
+static void make_ascii(char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s >= 0x80)
+			*s = '?';
+}
+
 /* pid ppid state rss_kib start utime stime uid comm<TAB>cmdline */
 static json_t *ps_entry(char *line)
 {
@@ -257,7 +270,10 @@ static json_t *ps_parse(char *text)
 
 	for (char *line = strtok_r(text, "\n", &save); a && line;
 	     line = strtok_r(NULL, "\n", &save)) {
-		json_t *e = ps_entry(line); /* NULL for what is malformed or not UTF-8 */
+		json_t *e;
+
+		make_ascii(line);
+		e = ps_entry(line); /* NULL for what is malformed */
 
 		if (e)
 			json_array_append_new(a, e);

@@ -102,8 +102,9 @@ int cove_kill(const char *name, struct cove_error *err)
 	return end_it(name, "kill", NULL, 10000, ERR(err));
 }
 
-/* Opens the store and takes the lock of an existing, stopped sandbox. */
-static int lock_stopped(struct store *st, const char *name, bool damaged_ok,
+/* Opens the store and takes the lock of an existing, stopped sandbox. ending_ok: one that
+ * is damaged, or about to end, will do as well. */
+static int lock_stopped(struct store *st, const char *name, bool ending_ok,
 			int *ret_lock, struct cove_error *err)
 {
 	struct spec spec;
@@ -114,8 +115,10 @@ static int lock_stopped(struct store *st, const char *name, bool damaged_ok,
 	r = store_load(st, name, &spec, err);
 	if (r == 0)
 		spec_clear(&spec);
-	if (r == COVE_EDAMAGED && damaged_ok)
+	if (r == COVE_EDAMAGED && ending_ok)
 		r = 0;
+	if (r == 0 && ending_ok)
+		wait_gone(st, name, 3000, err);
 	if (r == 0)
 		r = store_lock(st, name, ret_lock, err);
 	if (r < 0) {

@@ -184,6 +184,7 @@ static int janitor(void *arg)
 	/* The caller's terminal and pipes must not wait for us. */
 	for (int fd = 0; fd < 3; fd++)
 		close(fd);
+	box_forget(&s->box);
 	cove_finish(s, NULL, NULL);
 	_exit(0);
 }

@@ -425,6 +425,14 @@ int box_start(struct box *b, struct store *st, const char *name, struct spec *sp
 	return 0;
 }
 
+void box_forget(struct box *b)
+{
+	char path[SPEC_NAME_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/spec.json", b->name);
+	unlinkat(b->store->run_fd, path, 0);
+}
+
 int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 {
 	bool was_started = b->started;

@@ -37,6 +37,9 @@ int box_resolve_spec(struct spec *s, struct cove_error *err);
 int box_start(struct box *b, struct store *st, const char *name, struct spec *spec,
 	      bool oneshot, bool degraded, struct cove_error *err);
 
+/* Takes a one-shot without changes off the list ('cove ls'), before its end. */
+void box_forget(struct box *b);
+
 /* After the guest has ended: releases place, lock, RUN directory. For a one-shot also
  * keeps or removes its record. */
 int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err);
