@@ -28,9 +28,16 @@ int write_all(int fd, const void *data, size_t n)
 
 int read_fd(int fd, struct buf *b)
 {
+	struct stat st;
+	/* A file says how large it is; anything else is read in moderate pieces. */
+	size_t piece = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+				       st.st_size < 65536
+			       ? (size_t)st.st_size + 1
+			       : 8192;
+
 	for (;;) {
 		ssize_t n;
-		int r = buf_reserve(b, min_size(65536, b->max - b->len));
+		int r = buf_reserve(b, min_size(piece, b->max - b->len));
 
 		if (r < 0)
 			return r;

@@ -424,7 +424,8 @@ static int turn(struct session *s, int timeout_ms, struct cove_error *err)
 	flush(s);
 	free_released(s);
 	if (!s->gone)
-		arm_timer(s); /* the caller may wait for our descriptor now, without a turn */
+		arm_timer(s); /* the caller may wait for our descriptor now, without a
+				 turn */
 	return r;
 }
 

@@ -18,6 +18,7 @@
 static int forks(char **arg)
 {
 	long want = strtol(arg[0], NULL, 10), n = 0;
+	pid_t parent = getpid();
 
 	for (; n < want; n++) {
 		pid_t pid = fork();
@@ -31,7 +32,8 @@ static int forks(char **arg)
 		}
 		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			pause();
+			if (getppid() == parent) /* else it ended before that */
+				pause();
 			_exit(0);
 		}
 	}
