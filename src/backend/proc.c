@@ -21,6 +21,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "os/landlock.h"
+#include "os/raw.h"
 #include "os/seccomp.h"
 #include "os/userns.h"
 
@@ -34,6 +35,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #define STACK_SIZE (64u * 1024) /* of it, the last part for the network helper */
@@ -148,7 +150,8 @@ struct start {
 	char uid_map[48], gid_map[48];
 	char tasks[CGROUP_DIRS_MAX][CGROUP_PATH_MAX + 8];
 	const char *tasks_list[CGROUP_DIRS_MAX + 1];
-	bool attach; /* a v2 group: the parent moves the child */
+	int cgroup_fd; /* of the v2 group, or negative */
+	bool attach;   /* the parent moves the child there */
 	int go[2], ready[2], link[2];
 	int guest;
 	char *stack;
@@ -164,6 +167,7 @@ static void start_clear(struct start *s)
 		close_fd(&s->link[i]);
 	}
 	close_fd(&s->guest);
+	close_fd(&s->cgroup_fd);
 	close_fd(&s->job.ruleset);
 	if (s->stack)
 		munmap(s->stack, STACK_SIZE);
@@ -242,6 +246,16 @@ static int open_channels(struct start *s, const struct place_config *c,
 	return 0;
 }
 
+/* Since Linux 6.3 an exec enters the time namespace that was unshared before it. */
+bool proc_has_time_ns(void)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+
+	return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 3));
+}
+
 static int fill_job(struct start *s, struct place *p, const struct place_config *c,
 		    struct cove_error *err)
 {
@@ -266,6 +280,7 @@ static int fill_job(struct start *s, struct place *p, const struct place_config 
 	j->uid = c->uid;
 	j->gid = c->gid;
 	j->drop_groups = s->privileged;
+	j->time_ns = proc_has_time_ns();
 	j->hostname = c->hostname;
 	j->rlimits = s->rlimits;
 	j->n_rlimits = fill_rlimits(s->rlimits, c->spec);
@@ -277,16 +292,14 @@ static int fill_job(struct start *s, struct place *p, const struct place_config 
 	return 0;
 }
 
-static void fill_cgroup(struct start *s, const struct place *p)
+/* v1 groups are entered by the child; the v2 one by being born there. */
+static void fill_cgroup(struct start *s, struct place *p)
 {
 	size_t n = 0;
 
 	for (uint32_t i = 0; p->has_cgroup && i < p->cgroup.n; i++) {
-		if (p->cgroup.dir[i].v2) {
-			s->attach = true;
-			n = 0;
-			break;
-		}
+		if (p->cgroup.dir[i].v2)
+			continue;
 		snprintf(s->tasks[n], sizeof(s->tasks[n]), "%s/tasks",
 			 p->cgroup.dir[i].path);
 		s->tasks_list[n] = s->tasks[n];
@@ -294,16 +307,33 @@ static void fill_cgroup(struct start *s, const struct place *p)
 	}
 	s->tasks_list[n] = NULL;
 	s->job.cgroup_tasks = s->tasks_list;
+	s->cgroup_fd = p->has_cgroup ? cgroup_clone_fd(&p->cgroup) : -ENOENT;
+	s->attach = s->cgroup_fd < 0 && s->cgroup_fd != -ENOENT;
 }
 
 /* ---- clone and wait ------------------------------------------------------------- */
 
+/* No exit signal: the caller's SIGCHLD handling never hears of the child. */
+static long try_clone(struct start *s, struct place *p, bool into_cgroup)
+{
+	struct clone_args a = {
+		.flags = CLONE_VM | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | CLONE_NEWUSER |
+			 CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS,
+		.pidfd = (uint64_t)(uintptr_t)&p->pidfd,
+	};
+
+	if (into_cgroup) {
+		a.flags |= CLONE_INTO_CGROUP;
+		a.cgroup = (uint64_t)s->cgroup_fd;
+	}
+	return raw_clone3(&a, s->stack, STACK_SIZE - NET_STACK, proc_child, &s->job);
+}
+
 static int clone_child(struct start *s, struct place *p, struct cove_error *err)
 {
-	/* A raw clone() with its own stack: glibc's wrapper sets up exactly that. */
-	int flags = CLONE_VM | CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
-		    CLONE_NEWIPC | CLONE_NEWUTS; /* the network comes later */
+	bool into = s->cgroup_fd >= 0;
 	sigset_t all, old;
+	long pid;
 	int e;
 
 	s->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
@@ -312,15 +342,20 @@ static int clone_child(struct start *s, struct place *p, struct cove_error *err)
 		s->stack = NULL;
 		return fail_nomem(err);
 	}
+	s->job.net_stack = s->stack + STACK_SIZE;
+	s->job.net_fd = -EIO;
 	/* No handler of ours may run in the child; the guest sets its own mask. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	s->job.net_stack = s->stack + STACK_SIZE;
-	s->job.net_fd = -EIO;
-	p->pid = clone(proc_child, s->stack + STACK_SIZE - NET_STACK, flags, &s->job,
-		       &p->pidfd);
-	e = errno;
+	pid = try_clone(s, p, into);
+	if (pid < 0 && into) { /* not allowed to be born there: moved there, then */
+		p->cgroup.cloned = 0;
+		s->attach = true;
+		pid = try_clone(s, p, false);
+	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	p->pid = (pid_t)pid;
+	e = (int)-pid;
 	if (p->pid < 0) {
 		p->pid = 0;
 		fail(err, COVE_EUNSUPPORTED, e, "create namespaces");
@@ -349,7 +384,8 @@ static int explain_failure(const struct start *s, struct cove_error *err)
 	} else if (j->stage == STAGE_LANDLOCK && j->detail < (int)s->plan.n_grants) {
 		what = s->plan.grants[j->detail].path;
 	}
-	fail(err, COVE_EUNSUPPORTED, j->error, "%s%s%s", child_stage_text(j->stage),
+	fail(err, COVE_EUNSUPPORTED, j->error, "%s%s%s%s",
+	     j->error ? "" : "killed at: ", child_stage_text((enum child_stage)j->stage),
 	     *what ? " " : "", what);
 	if (j->stage == STAGE_MOUNT && j->error == EINVAL)
 		hint(err, "a directory with other mounts in it, or on a file system that "
@@ -379,11 +415,8 @@ static int wait_exec(struct start *s, struct place *p, struct cove_error *err)
 static int release_child(struct start *s, struct place *p, const struct place_config *c,
 			 struct cove_error *err)
 {
-	int r = make_cgroup(p, c, err);
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	fill_cgroup(s, p);
 	if (s->privileged)
 		r = userns_write_maps(p->pid, c->uid, p->host_uid, c->gid, p->host_uid);
 	if (r < 0)
@@ -436,6 +469,9 @@ static int run_start(struct start *s, struct place *p, const struct place_config
 		return err->code;
 	if (s->privileged && plan_prepare(&s->plan, p->host_uid, err) < 0)
 		return err->code;
+	if (make_cgroup(p, c, err) < 0)
+		return err->code;
+	fill_cgroup(s, p);
 	if (clone_child(s, p, err) < 0)
 		return err->code;
 	r = release_child(s, p, c, err);

@@ -46,6 +46,10 @@ static void namespaces(struct report *r, int proc)
 		snprintf(path, sizeof(path), "ns/%s", names[i]);
 		snprintf(own, sizeof(own), "/proc/self/ns/%s", names[i]);
 		snprintf(label, sizeof(label), "namespace %s", names[i]);
+		if (strcmp(names[i], "time") == 0 && !proc_has_time_ns()) {
+			item(r, label, "own, from Linux 6.3 on", "the host's", true);
+			continue;
+		}
 		a = readlink(own, host, sizeof(host) - 1);
 		b = readlinkat(proc, path, guest, sizeof(guest) - 1);
 		item(r, label, "own", b > 0 ? guest : "unknown",

@@ -590,7 +590,7 @@ IN_CHILD static long step(struct child_job *j, int *root)
 	case STAGE_HOSTNAME:
 		return raw2(SYS_sethostname, j->hostname, len_of(j->hostname));
 	case STAGE_TIME_NS:
-		return raw1(SYS_unshare, CLONE_NEWTIME);
+		return j->time_ns ? raw1(SYS_unshare, CLONE_NEWTIME) : 0;
 	case STAGE_RLIMIT:
 		return set_rlimits(j);
 	case STAGE_CAPS:

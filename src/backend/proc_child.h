@@ -60,6 +60,8 @@ struct child_job {
 	const char *const *cgroup_tasks;
 	uint32_t uid, gid; /* inside */
 	bool drop_groups;
+	bool time_ns; /* make one: only where exec enters it, or a guest could not vfork
+		       */
 	const char *hostname;
 	const struct child_rlimit *rlimits;
 	size_t n_rlimits;

@@ -81,14 +81,14 @@ static const char *find(char *cache, const char *name, const char *env,
 
 const char *guest_file(struct cove_error *err)
 {
-	static char cache[PATH_MAX];
+	static _Thread_local char cache[PATH_MAX];
 
 	return find(cache, "cove-guest", "COVE_GUEST", err);
 }
 
 const char *keeper_file(struct cove_error *err)
 {
-	static char cache[PATH_MAX];
+	static _Thread_local char cache[PATH_MAX];
 
 	return find(cache, "cove-keeper", "COVE_KEEPER", err);
 }

@@ -6,7 +6,8 @@
 #include "base/error.h"
 
 /* Looked for in: $COVE_GUEST / $COVE_KEEPER, beside the running program (a build tree),
- * beside the library, the installation's libexec directory. Static storage, found once.
+ * beside the library, the installation's libexec directory. Storage of the thread, found
+ * once.
  */
 const char *guest_file(struct cove_error *err);
 const char *keeper_file(struct cove_error *err);

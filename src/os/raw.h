@@ -8,6 +8,9 @@
 #ifndef COVE_OS_RAW_H
 #define COVE_OS_RAW_H
 
+#include <linux/sched.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 
 #if defined(__x86_64__)
@@ -25,17 +28,13 @@ static inline long raw6(long nr, long a, long b, long c, long d, long e, long f)
 	return ret;
 }
 
-/* clone() of a process that shares our memory and runs fn(arg) on its own stack, of which
- * `top` is the 16-byte aligned end; it ends when fn returns. */
-static inline long raw_clone(unsigned long flags, void *top, int (*fn)(void *), void *arg)
+/* A system call that makes a process with a stack of its own, on which lie fn and arg. */
+static inline long raw_spawn(long nr, long a, long b)
 {
 	register long r10 __asm__("r10") = 0;
 	register long r8 __asm__("r8") = 0;
-	void **sp = top;
 	long ret;
 
-	*--sp = arg;
-	*--sp = (void *)fn;
 	__asm__ volatile("syscall\n\t"
 			 "test %%rax, %%rax\n\t"
 			 "jnz 1f\n\t"
@@ -48,7 +47,7 @@ static inline long raw_clone(unsigned long flags, void *top, int (*fn)(void *), 
 			 "syscall\n"
 			 "1:"
 			 : "=a"(ret)
-			 : "a"(SYS_clone), "D"(flags), "S"(sp), "d"(0), "r"(r10), "r"(r8)
+			 : "a"(nr), "D"(a), "S"(b), "d"(0), "r"(r10), "r"(r8)
 			 : "rcx", "r11", "memory");
 	return ret;
 }
@@ -70,18 +69,15 @@ static inline long raw6(long nr, long a, long b, long c, long d, long e, long f)
 	return x0;
 }
 
-static inline long raw_clone(unsigned long flags, void *top, int (*fn)(void *), void *arg)
+static inline long raw_spawn(long nr, long a, long b)
 {
-	void **sp = (void **)top - 2;
-	register long x8 __asm__("x8") = SYS_clone;
-	register long x0 __asm__("x0") = (long)flags;
-	register long x1 __asm__("x1") = (long)sp;
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
 	register long x2 __asm__("x2") = 0;
 	register long x3 __asm__("x3") = 0;
 	register long x4 __asm__("x4") = 0;
 
-	sp[0] = (void *)fn;
-	sp[1] = arg;
 	__asm__ volatile("svc #0\n\t"
 			 "cbnz x0, 1f\n\t"
 			 "mov x29, xzr\n\t"
@@ -98,6 +94,29 @@ static inline long raw_clone(unsigned long flags, void *top, int (*fn)(void *), 
 #else
 #error "cove: port src/os/raw.h to this architecture"
 #endif
+
+/* Processes that share our memory and run fn(arg) on their own stack, of which `top` is
+ * the 16-byte aligned end; they end when fn returns. */
+static inline long raw_clone(unsigned long flags, void *top, int (*fn)(void *), void *arg)
+{
+	void **sp = (void **)top - 2;
+
+	sp[0] = (void *)fn;
+	sp[1] = arg;
+	return raw_spawn(SYS_clone, (long)flags, (long)sp);
+}
+
+static inline long raw_clone3(struct clone_args *a, void *stack, size_t size,
+			      int (*fn)(void *), void *arg)
+{
+	void **sp = (void **)(void *)((char *)stack + size) - 2;
+
+	sp[0] = (void *)fn;
+	sp[1] = arg;
+	a->stack = (uint64_t)(uintptr_t)stack;
+	a->stack_size = size - 2 * sizeof(void *);
+	return raw_spawn(SYS_clone3, (long)a, (long)sizeof(*a));
+}
 
 #define RAW_ARG(x) ((long)(x))
 #define raw0(n) raw6(n, 0, 0, 0, 0, 0, 0)
