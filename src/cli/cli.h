@@ -35,6 +35,7 @@ enum flag_id {
 	F_IMAGE,
 	F_MOUNT,
 	F_NO_MOUNTS,
+	F_STORAGE,
 	F_NET,
 	F_ALLOW,
 	F_SECRET,

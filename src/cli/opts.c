@@ -19,6 +19,8 @@ const struct flag cli_flags[FLAG_COUNT] = {
 		"mount a directory: overlay, ro, rw, copy or volume"},
 	[F_NO_MOUNTS] = {"no-mounts", 0, NULL, NULL, NULL,
 		"mount nothing, not even the current directory"},
+	[F_STORAGE]   = {"storage", 0, "TYPE", "storage.type", "ephemeral persistent",
+		"home directory and image: ephemeral or persistent"},
 	[F_NET]       = {"net", 0, "MODE", "network.mode", "none allowlist open learn",
 		"network: none, allowlist, open or learn"},
 	[F_ALLOW]     = {"allow", 0, "HOST[:PORT]", "network.allowedHosts", NULL,

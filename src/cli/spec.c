@@ -66,8 +66,6 @@ static int set_flag(struct cove_spec *spec, const struct given *g, struct cove_e
 	const char *key = cli_flags[g->id].key;
 	cleanup_free char *entry = NULL;
 
-	if (g->id == F_NO_MOUNTS)
-		return cove_spec_set(spec, "mounts", NULL, err);
 	if (!key)
 		return 0;
 	if (g->id == F_ENV && !strchr(g->value, '=')) {
@@ -86,6 +84,9 @@ int cli_spec_flags(const struct args *a, struct cove_spec *spec)
 {
 	struct cove_error err = {0};
 
+	/* First, wherever it stands: it must not drop a --mount that was asked for. */
+	if (cli_has(a, F_NO_MOUNTS) && cove_spec_set(spec, "mounts", NULL, &err) < 0)
+		return cli_fail(a->cmd->name, &err);
 	for (size_t i = 0; i < a->n_given; i++) {
 		const struct given *g = &a->given[i];
 

@@ -8,7 +8,7 @@
 /* Flags that say what a sandbox is, as opposed to how one command runs in it. */
 #define SPEC_FLAGS \
 	(FLAG(F_BACKEND) | FLAG(F_IMAGE) | FLAG(F_MOUNT) | FLAG(F_NO_MOUNTS) | \
-	 FLAG(F_NET) | FLAG(F_ALLOW) | FLAG(F_SECRET) | FLAG(F_USER) | FLAG(F_CPUS) | \
+	 FLAG(F_STORAGE) | FLAG(F_NET) | FLAG(F_ALLOW) | FLAG(F_SECRET) | FLAG(F_USER) | FLAG(F_CPUS) | \
 	 FLAG(F_MEMORY) | FLAG(F_DISK) | FLAG(F_SWAP) | FLAG(F_PIDS) | FLAG(F_TTL) | \
 	 FLAG(F_IDLE) | FLAG(F_PUBLISH) | FLAG(F_PROFILE) | FLAG(F_SPEC))
 #define EXEC_FLAGS (FLAG(F_ENV) | FLAG(F_WORKDIR) | FLAG(F_TIMEOUT))
