@@ -17,7 +17,7 @@ tiers=${TIERS:-T0 T1 T5 T3 T4}
 only=${ONLY:-}
 release=${COVE_BUILD:-build/release}
 asan=${COVE_BUILD_ASAN:-build/asan}
-logs=$top/build/test-logs
+logs=${COVE_TEST_LOGS:-$top/build/test-logs}
 results=$logs/results # one line a test: pass|fail|skip, where, what
 make=${MAKE:-make}
 rm -rf "$logs"

@@ -14,7 +14,10 @@ unset XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_DATA_HOME SSH_AUTH_SOCK
 victim=
 # shellcheck disable=SC2317 # called by the trap
 cleanup() {
-	[ -z "$victim" ] || kill "$victim" 2>/dev/null || :
+	if [ -n "$victim" ]; then
+		kill "$victim" 2>/dev/null || :
+		wait "$victim" 2>/dev/null || :
+	fi
 	chmod -R u+rwX "$dir" 2>/dev/null || :
 	rm -rf "$dir"
 }
@@ -66,6 +69,7 @@ try() {
 		echo "through|$what|$detail"
 	else
 		detail=${detail##*: }
+		detail=${detail##*) - }
 		echo "refused|$what|$(echo "${detail:-no answer}" | head -n 1)"
 	fi
 }
@@ -76,7 +80,7 @@ try 'reach the network' bash -c 'exec 3<>/dev/tcp/1.1.1.1/443'
 try 'resolve a name' getent hosts example.com
 try 'reach a service of this machine' bash -c 'exec 3<>/dev/tcp/127.0.0.1/22'
 try 'kill a process of the host' bash -c "kill -9 $2"
-try 'see the processes of the host' sh -c 'ls /proc | grep -c "^[0-9]" | (read n; [ $n -gt 20 ])'
+try 'see the processes of the host' sh -c 'n=$(ls /proc | grep -c "^[0-9]"); echo "only $n, its own"; [ $n -gt 20 ]'
 try 'become root by a namespace' unshare -Ur true
 try 'mount something' mount -t tmpfs none /mnt
 try 'overwrite a program' sh -c 'echo >/usr/bin/env'

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/store.h"
+#include "core/store_impl.h"
 
 #include "base/io.h"
 #include "base/util.h"
-#include "os/cgroup.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,12 +11,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
-
-#define SPEC_FILE "spec.json"
 
 /* Never replaces what is there; musl has no renameat2(). */
-static int rename_new(int dir, const char *from, const char *to)
+int store_rename_new(int dir, const char *from, const char *to)
 {
 	return (int)syscall(SYS_renameat2, dir, from, dir, to, RENAME_NOREPLACE);
 }
@@ -158,7 +154,7 @@ int store_run_path(const struct store *s, const char *name, const char *which, c
 
 /* ---- locks ---------------------------------------------------------------------- */
 
-static int open_lock(struct store *s, const char *name, bool create)
+int store_open_lock(struct store *s, const char *name, bool create)
 {
 	char path[SPEC_NAME_MAX + 16];
 
@@ -184,7 +180,7 @@ static bool same_file(struct store *s, const char *name, int fd)
 int store_lock(struct store *s, const char *name, int *ret_lock, struct cove_error *err)
 {
 	for (int tries = 0; tries < 100; tries++) {
-		cleanup_fd int fd = open_lock(s, name, true);
+		cleanup_fd int fd = store_open_lock(s, name, true);
 
 		if (fd == -ENOENT) /* the directory went away in between */
 			continue;
@@ -206,7 +202,7 @@ int store_lock(struct store *s, const char *name, int *ret_lock, struct cove_err
 
 bool store_is_running(struct store *s, const char *name)
 {
-	cleanup_fd int fd = open_lock(s, name, false);
+	cleanup_fd int fd = store_open_lock(s, name, false);
 
 	if (fd < 0)
 		return false;
@@ -216,7 +212,7 @@ bool store_is_running(struct store *s, const char *name)
 
 int store_holder(struct store *s, const char *name)
 {
-	cleanup_fd int fd = open_lock(s, name, false);
+	cleanup_fd int fd = store_open_lock(s, name, false);
 	char text[16] = "";
 	long pid;
 	int pidfd;
@@ -289,7 +285,7 @@ int store_create(struct store *s, const char *name, const struct spec *spec,
 	if (dir < 0)
 		return fail(err, COVE_EIO, errno, "create %s", name);
 	r = write_spec(dir, spec, 1, err);
-	if (r == 0 && rename_new(s->boxes, tmp, name) < 0) {
+	if (r == 0 && store_rename_new(s->boxes, tmp, name) < 0) {
 		r = errno == EEXIST ? fail(err, COVE_EEXIST, 0, "%s exists already", name)
 				    : fail(err, COVE_EIO, errno, "create %s", name);
 		if (err->code == COVE_EEXIST)
@@ -368,18 +364,18 @@ int store_remove(struct store *s, const char *name, struct cove_error *err)
 }
 
 /* m0, m1 ...: the layers of overlay mounts */
-static bool is_layer(const char *name)
+bool store_is_layer(const char *name)
 {
 	return name[0] == 'm' && name[1] >= '0' && name[1] <= '9';
 }
 
 static bool is_data(const char *name)
 {
-	return is_layer(name) || strcmp(name, "home") == 0 || strcmp(name, "root") == 0 ||
-	       strcmp(name, "log") == 0;
+	return store_is_layer(name) || strcmp(name, "home") == 0 ||
+	       strcmp(name, "root") == 0 || strcmp(name, "log") == 0;
 }
 
-static DIR *open_record(struct store *s, const char *name)
+DIR *store_open_record(struct store *s, const char *name)
 {
 	int fd = openat(s->boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -391,7 +387,7 @@ static DIR *open_record(struct store *s, const char *name)
 
 int store_reset(struct store *s, const char *name, struct cove_error *err)
 {
-	DIR *d = open_record(s, name);
+	DIR *d = store_open_record(s, name);
 	struct dirent *e;
 	int r = 0;
 
@@ -414,7 +410,7 @@ static int by_name(const void *a, const void *b)
 int store_each(struct store *s, int (*fn)(void *arg, const char *name), void *arg,
 	       struct cove_error *err)
 {
-	DIR *d = open_record(s, ".");
+	DIR *d = store_open_record(s, ".");
 	struct dirent *e;
 	char **names = NULL;
 	size_t n = 0;
@@ -447,192 +443,4 @@ int store_each(struct store *s, int (*fn)(void *arg, const char *name), void *ar
 	}
 	free(names);
 	return r;
-}
-
-/* ---- changes and sweeping ------------------------------------------------------- */
-
-static uint64_t count_paths(int dir, const char *name, uint64_t max, int depth)
-{
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-	uint64_t n = 0;
-
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return fd < 0 && errno != ENOENT; /* unreadable counts as changed */
-	}
-	while (n < max && (e = readdir(d))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		n++;
-		if (e->d_type == DT_DIR && depth < 64)
-			n += count_paths(dirfd(d), e->d_name, max - n, depth + 1);
-	}
-	closedir(d);
-	return n;
-}
-
-uint64_t store_count_changes(struct store *s, const char *name, uint64_t max)
-{
-	DIR *d = open_record(s, name);
-	struct dirent *e;
-	uint64_t n = 0;
-
-	if (!d)
-		return 0;
-	while (n < max && (e = readdir(d))) {
-		char upper[300];
-
-		if (!is_layer(e->d_name))
-			continue;
-		snprintf(upper, sizeof(upper), "%s/upper", e->d_name);
-		n += count_paths(dirfd(d), upper, max - n, 0);
-	}
-	closedir(d);
-	return n;
-}
-
-#define SPARE ".spare"
-
-int store_claim(struct store *s, const char *name)
-{
-	if (renameat(s->boxes, SPARE, s->boxes, name) == 0)
-		return 0;
-	return mkdirat(s->boxes, name, 0700);
-}
-
-/* Nothing but one layer in it? Names are ours: "m0". */
-static bool only_first_layer(struct store *s, const char *name)
-{
-	DIR *d = open_record(s, name);
-	struct dirent *e;
-	bool only = d != NULL, seen = false;
-
-	while (d && (e = readdir(d))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		seen = strcmp(e->d_name, "m0") == 0;
-		only = only && seen;
-	}
-	if (d)
-		closedir(d);
-	return only && seen;
-}
-
-/* An empty record becomes the spare. The upper directory is made anew, mode and
- * attributes and all: nothing of one sandbox may reach another. */
-static int recycle(struct store *s, const char *name, struct cove_error *err)
-{
-	char used[SPEC_NAME_MAX + 32], upper[SPEC_NAME_MAX + 32];
-
-	snprintf(used, sizeof(used), "%s/m0/work/work", name);
-	snprintf(upper, sizeof(upper), "%s/m0/upper", name);
-	if (only_first_layer(s, name) && remove_tree_at(s->boxes, used) == 0 &&
-	    unlinkat(s->boxes, upper, AT_REMOVEDIR) == 0 &&
-	    rename_new(s->boxes, name, SPARE) == 0)
-		return 0;
-	return store_remove(s, name, err);
-}
-
-int store_settle(struct store *s, const char *name, uint64_t *ret_changes,
-		 struct cove_error *err)
-{
-	char from[SPEC_NAME_MAX + 32], to[SPEC_NAME_MAX + 32];
-	struct stat st;
-	uint64_t n;
-
-	*ret_changes = 0;
-	snprintf(to, sizeof(to), "%s/%s", name, SPEC_FILE);
-	if (!store_exists(s, name))
-		return 0;
-	if (fstatat(s->boxes, to, &st, 0) == 0) { /* kept before */
-		*ret_changes = store_count_changes(s, name, 100000);
-		return 0;
-	}
-	n = store_count_changes(s, name, 100000);
-	if (n == 0)
-		return recycle(s, name, err);
-	syncfs(s->boxes); /* the overlay was volatile: from now on it lasts */
-	*ret_changes = n;
-	snprintf(from, sizeof(from), "%s/%s", name, SPEC_FILE);
-	cleanup_buf struct buf text = BUF_INIT(SPEC_TEXT_MAX);
-	cleanup_fd int dir = openat(s->boxes, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir < 0 ? -errno : read_file_at(s->run_fd, from, &text);
-	if (r == 0)
-		r = write_file_atomic(dir, SPEC_FILE, text.data, text.len, 0600, 1);
-	return r < 0 ? fail(err, COVE_EIO, -r, "keep the changes of %s", name) : 0;
-}
-
-/* A holder that was killed could not remove its cgroup. */
-static void sweep_cgroup(struct store *s, const char *name)
-{
-	cleanup_buf struct buf text = BUF_INIT(16384);
-	char path[SPEC_NAME_MAX + 16];
-
-	snprintf(path, sizeof(path), "%s/cgroup", name);
-	if (read_file_at(s->run_fd, path, &text) == 0 && text.len)
-		cgroup_remove_saved(text.data);
-}
-
-static void sweep_run(struct store *s, const char *name)
-{
-	struct cove_error err = {0};
-	uint64_t changes;
-	cleanup_fd int fd = open_lock(s, name, false);
-
-	if (fd < 0 && fd != -ENOENT)
-		return;
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return; /* running */
-	if (fd ==
-	    -ENOENT) { /* just made, its lock file still to come? leave it a while */
-		struct stat st;
-
-		if (fstatat(s->run_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    st.st_mtime + 10 > time(NULL))
-			return;
-	}
-	sweep_cgroup(s, name);
-	if (store_settle(s, name, &changes, &err) == 0)
-		store_clear_run(s, name);
-}
-
-static void sweep_records(struct store *s)
-{
-	DIR *d = open_record(s, ".");
-	struct dirent *e;
-
-	if (!d)
-		return;
-	while ((e = readdir(d))) {
-		const char *dash;
-		struct stat st;
-
-		if (strncmp(e->d_name, ".new-", 5) != 0 &&
-		    strncmp(e->d_name, ".old-", 5) != 0)
-			continue;
-		dash = strrchr(e->d_name, '-');
-		char proc[32];
-		snprintf(proc, sizeof(proc), "/proc/%.12s", dash + 1);
-		if (stat(proc, &st) < 0) /* whoever was at it is gone */
-			remove_tree_at(s->boxes, e->d_name);
-	}
-	closedir(d);
-}
-
-void store_sweep(struct store *s)
-{
-	int fd = openat(s->run_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-
-	if (!d)
-		return;
-	while ((e = readdir(d)))
-		if (spec_name_ok(e->d_name))
-			sweep_run(s, e->d_name);
-	closedir(d);
-	sweep_records(s);
 }
