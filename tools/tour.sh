@@ -76,7 +76,7 @@ try() {
 try 'read the SSH key' cat "$1/home/.ssh/id_ed25519"
 try 'look into the home directory' ls "$1/home"
 try 'read the password hashes' cat /etc/shadow
-try 'reach the network' bash -c 'exec 3<>/dev/tcp/1.1.1.1/443'
+try 'reach the network' bash -c 'exec 3<>/dev/tcp/192.0.2.1/443'
 try 'resolve a name' getent hosts example.com
 try 'reach a service of this machine' bash -c 'exec 3<>/dev/tcp/127.0.0.1/22'
 try 'kill a process of the host' bash -c "kill -9 $2"
