@@ -184,7 +184,6 @@ static int janitor(void *arg)
 	/* The caller's terminal and pipes must not wait for us. */
 	for (int fd = 0; fd < 3; fd++)
 		close(fd);
-	box_forget(&s->box);
 	cove_finish(s, NULL, NULL);
 	_exit(0);
 }
@@ -199,6 +198,7 @@ int cove_leave(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
 	if (!s->inproc || s->finished || !s->oneshot ||
 	    store_count_changes(&s->store, s->name, 1) > 0)
 		return cove_finish(s, ret_changes, err);
+	box_forget(&s->box); /* whoever asks after we are gone must not see it */
 	stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
 	pid = stack == MAP_FAILED ? -1 : clone(janitor, stack + STACK, CLONE_VM, s);
