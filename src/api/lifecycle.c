@@ -104,8 +104,8 @@ int cove_kill(const char *name, struct cove_error *err)
 
 /* Opens the store and takes the lock of an existing, stopped sandbox. ending_ok: one that
  * is damaged, or about to end, will do as well. */
-static int lock_stopped(struct store *st, const char *name, bool ending_ok,
-			int *ret_lock, struct cove_error *err)
+static int lock_stopped(struct store *st, const char *name, bool ending_ok, int *ret_lock,
+			struct cove_error *err)
 {
 	struct spec spec;
 	int r;
