@@ -75,6 +75,21 @@ static int open_proc(struct cove *s, const struct cove_exec_options *o, uint8_t 
 	return 0;
 }
 
+/* What can wait until the guest is busy: the note for whoever cleans up after us if we
+ * are killed, and what others, who were, left behind. */
+static int after_first(struct cove *s, struct cove_proc *p, struct cove_error *err)
+{
+	if (!s->inproc || s->swept)
+		return 0;
+	s->swept = true;
+	if (box_note_spec(&s->box, err) < 0) {
+		cove_proc_free(p);
+		return err->code;
+	}
+	store_sweep(&s->store);
+	return 0;
+}
+
 int cove_exec(struct cove *s, const struct cove_exec_options *opt, struct cove_proc **ret,
 	      struct cove_error *err)
 {
@@ -99,11 +114,7 @@ int cove_exec(struct cove *s, const struct cove_exec_options *opt, struct cove_p
 		return err->code;
 	if (open_proc(s, &o, WIRE_EXEC, payload, out.len, ret, err) < 0)
 		return err->code;
-	/* Now that the guest is busy: what others, who were killed, left behind. */
-	if (s->inproc && !s->swept)
-		store_sweep(&s->store);
-	s->swept = true;
-	return 0;
+	return after_first(s, *ret, err);
 }
 
 int cove_attach(struct cove *s, const struct cove_exec_options *opt,

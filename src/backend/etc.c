@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define ETC "/etc"
 #define DEPTH_MAX 8
@@ -285,6 +286,24 @@ static void collect_old(int cache, const char *current)
 	closedir(d);
 }
 
+/* Checked a moment ago by another start: then it is not checked again, so an edit of /etc
+ * shows in sandboxes that start FRESH_MS after it. The manifest's own time says when. */
+#define FRESH_MS 2000
+
+static bool is_fresh(int cache)
+{
+	struct timespec now;
+	struct stat st;
+	int64_t age;
+
+	if (fstatat(cache, "etc.manifest", &st, 0) < 0 ||
+	    clock_gettime(CLOCK_REALTIME, &now) < 0)
+		return false;
+	age = (now.tv_sec - st.st_mtim.tv_sec) * 1000 +
+	      (now.tv_nsec - st.st_mtim.tv_nsec) / 1000000;
+	return age >= 0 && age < FRESH_MS;
+}
+
 /* The manifest starts with a line: the directory's name. Records follow. */
 static int use_current(int cache, char *name, size_t size, int *ret_ref)
 {
@@ -300,8 +319,11 @@ static int use_current(int cache, char *name, size_t size, int *ret_ref)
 	name[nl - m.data] = '\0';
 	if (strchr(name, '/'))
 		return 0;
-	if (!manifest_holds(nl + 1, m.len - (size_t)(nl + 1 - m.data)))
-		return 0;
+	if (!is_fresh(cache)) {
+		if (!manifest_holds(nl + 1, m.len - (size_t)(nl + 1 - m.data)))
+			return 0;
+		utimensat(cache, "etc.manifest", NULL, 0);
+	}
 	cleanup_fd int fd = openat(cache, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* Locked for removal by somebody who saw a newer copy: make our own. */
 	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0)

@@ -261,6 +261,7 @@ void plan_clear(struct plan *p)
 		close_fd(&p->ops[i].layer_fd);
 	}
 	close_fd(&p->etc_ref);
+	userns_reap(&p->holder);
 	free(p->ops);
 	free(p->grants);
 	free(p->arena);

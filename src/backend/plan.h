@@ -14,6 +14,7 @@
 #define COVE_BACKEND_PLAN_H
 
 #include "backend/backend.h"
+#include "os/userns.h"
 
 #include <linux/filter.h>
 #include <stdint.h>
@@ -68,6 +69,7 @@ struct plan {
 	size_t arena_len, arena_size;
 	bool full;   /* something did not fit: the plan is refused */
 	int etc_ref; /* held while the sandbox runs, see etc.h */
+	struct userns_holder holder;
 };
 
 int plan_build(struct plan *p, const struct place_config *c, struct cove_error *err);

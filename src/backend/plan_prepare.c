@@ -20,6 +20,7 @@
 /* The last namespace made: mounts of one owner, the usual case, share it. */
 struct idmap {
 	int fd;
+	struct userns_holder *holder; /* kept in the plan, reaped with it */
 	uid_t uid;
 	gid_t gid;
 };
@@ -29,7 +30,8 @@ static int idmap_for(struct idmap *m, const struct stat *st, uint32_t host_uid)
 	if (m->fd >= 0 && m->uid == st->st_uid && m->gid == st->st_gid)
 		return 0;
 	close_fd(&m->fd);
-	m->fd = userns_open(st->st_uid, host_uid, st->st_gid, host_uid);
+	userns_reap(m->holder);
+	m->fd = userns_open(st->st_uid, host_uid, st->st_gid, host_uid, m->holder);
 	m->uid = st->st_uid;
 	m->gid = st->st_gid;
 	return m->fd < 0 ? m->fd : 0;
@@ -68,7 +70,7 @@ static int prepare(const char *path, bool map, bool recursive, struct idmap *m,
 
 int plan_prepare(struct plan *p, uint32_t host_uid, struct cove_error *err)
 {
-	struct idmap m = {.fd = -1};
+	struct idmap m = {.fd = -1, .holder = &p->holder};
 	int r = 0;
 
 	for (size_t i = 0; i < p->n_ops && r == 0; i++) {

@@ -305,22 +305,21 @@ static int write_run_file(struct box *b, const char *file, const char *text, siz
 	return write_all(fd, text, n);
 }
 
-/* For whoever cleans up after us if we are killed. */
-static int note_run(struct box *b, struct cove_error *err)
+int box_note_spec(struct box *b, struct cove_error *err)
 {
-	int r = 0;
+	json_t *j;
+	char *text;
+	int r;
 
-	if (b->oneshot && needs_record(b)) {
-		json_t *j = spec_json(&b->spec, true);
-		char *text =
-			j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
-
-		json_decref(j);
-		if (!text)
-			return fail_nomem(err);
-		r = write_run_file(b, "spec.json", text, strlen(text));
-		free(text);
-	}
+	if (!b->oneshot || !needs_record(b))
+		return 0;
+	j = spec_json(&b->spec, true);
+	text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+	json_decref(j);
+	if (!text)
+		return fail_nomem(err);
+	r = write_run_file(b, "spec.json", text, strlen(text));
+	free(text);
 	return r < 0 ? fail(err, COVE_EIO, -r, "run directory of %s", b->name) : 0;
 }
 
@@ -384,8 +383,8 @@ static int start(struct box *b, bool degraded, struct cove_error *err)
 {
 	const struct backend *be;
 
-	if (backend_pick(&be, b->spec.backend, err) < 0 || note_run(b, err) < 0 ||
-	    make_dirs(b, err) < 0 || fill_config(b, degraded, err) < 0)
+	if (backend_pick(&be, b->spec.backend, err) < 0 || make_dirs(b, err) < 0 ||
+	    fill_config(b, degraded, err) < 0)
 		return err->code;
 	if (be->start(&b->place, &b->config, err) < 0)
 		return err->code;

@@ -37,6 +37,10 @@ int box_resolve_spec(struct spec *s, struct cove_error *err);
 int box_start(struct box *b, struct store *st, const char *name, struct spec *spec,
 	      bool oneshot, bool degraded, struct cove_error *err);
 
+/* Writes a one-shot's spec to its run directory, for whoever finds its changes if we are
+ * killed. After the start, when there is time: nothing can have changed before. */
+int box_note_spec(struct box *b, struct cove_error *err);
+
 /* Takes a one-shot without changes off the list ('cove ls'), before its end. */
 void box_forget(struct box *b);
 

@@ -32,6 +32,8 @@ int userns_write_maps(pid_t pid, uid_t uid, uid_t host_uid, gid_t gid, gid_t hos
 	return r < 0 ? r : write_map(pid, "uid_map", uid, host_uid);
 }
 
+enum { STACK = 16384 };
+
 /* Holds the namespace open until the parent has opened it, then is killed. */
 static int holder(void *unused)
 {
@@ -41,36 +43,45 @@ static int holder(void *unused)
 	return 0;
 }
 
-int userns_open(uid_t uid, uid_t host_uid, gid_t gid, gid_t host_gid)
+int userns_open(uid_t uid, uid_t host_uid, gid_t gid, gid_t host_gid,
+		struct userns_holder *h)
 {
-	enum { STACK = 16384 };
-	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	char path[64];
-	pid_t pid;
 	int r;
 
-	if (stack == MAP_FAILED)
-		return -errno;
+	*h = (struct userns_holder){0};
+	h->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (h->stack == MAP_FAILED) {
+		h->stack = NULL;
+		return -ENOMEM;
+	}
 	/* No exit signal: the caller's SIGCHLD handling never hears of it. */
-	pid = clone(holder, stack + STACK, CLONE_VM | CLONE_NEWUSER, NULL);
-	if (pid < 0) {
+	h->pid = clone(holder, h->stack + STACK, CLONE_VM | CLONE_NEWUSER, NULL);
+	if (h->pid < 0) {
 		r = -errno;
-		munmap(stack, STACK);
+		h->pid = 0;
+		userns_reap(h);
 		return r;
 	}
-	r = userns_write_maps(pid, uid, host_uid, gid, host_gid);
+	r = userns_write_maps(h->pid, uid, host_uid, gid, host_gid);
 	if (r == 0) {
-		snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+		snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)h->pid);
 		r = open(path, O_RDONLY | O_CLOEXEC);
 		if (r < 0)
 			r = -errno;
 	}
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
-	munmap(stack, STACK);
+	kill(h->pid, SIGKILL);
 	return r;
+}
+
+void userns_reap(struct userns_holder *h)
+{
+	while (h->pid && waitpid(h->pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	if (h->stack)
+		munmap(h->stack, STACK);
+	*h = (struct userns_holder){0};
 }
 
 bool have_sys_admin(void)
