@@ -65,12 +65,12 @@ PROGLIB   := $(LIB_SRC:%.c=$(PROG)/%.o) $(PROG)/tools/musl-compat.o
 PROGFLAGS := -O2 -g -fstack-protector-strong -fstack-clash-protection -fvisibility=hidden \
 	-ffunction-sections -fdata-sections -isystem $(B)/musl-include -DCOVE_LIBEXEC='"$(LIBEXECDIR)"'
 PROGLINK  := $(MUSL) -static -Wl,--gc-sections
-PROGLIBS  := $(foreach l,$(LIBS:-l%=lib%.a),$(shell $(CC) -print-file-name=$(l)))
+PROGLIBS   = $(foreach l,$(LIBS:-l%=lib%.a),$(shell $(CC) -print-file-name=$(l)))
 else
 PROG      := $(B)
 PROGLIB   := $(B)/libcove.a
 PROGLINK  := $(CC) $(STATIC) $(LDSAN)
-PROGLIBS  := $(LIBS)
+PROGLIBS   = $(LIBS)
 endif
 CLI_OBJ    := $(CLI_SRC:%.c=$(PROG)/%.o)
 KEEPER_OBJ := $(PROG)/src/roles/keeper.o
@@ -83,6 +83,8 @@ all: $(BINS) $(LIBSO) $(B)/libcove.a $(B)/embed
 # ---- set-up: what the build and the tests need, from Debian only --------------------
 setup:
 	@tools/setup.sh
+setup-test:
+	@tools/setup.sh test
 
 # ---- generated: the seccomp filter, as a BPF program compiled in ---------------------
 $(B)/tools/seccomp-gen: tools/seccomp-gen.c tools/seccomp-policy.c tools/bpf-asm.c \
@@ -167,7 +169,7 @@ TOOL_BIN := $(B)/escape/attack $(B)/escape/evil-guest $(B)/escape/reaper
 fuzz-bin: $(FUZZ_BIN)
 tests-bin: $(UNIT_BIN) $(FUZZ_BIN) $(TOOL_BIN)
 
-test: setup
+test: setup-test
 	@tools/test.sh
 
 bench: setup all
@@ -201,5 +203,5 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all setup test tests-bin fuzz-bin bench run install clean fuzz FORCE
+.PHONY: all setup setup-test test tests-bin fuzz-bin bench run install clean fuzz FORCE
 -include $(LIB_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh - the Debian packages that the build and the tests need: installs what is
-# missing when it may (root, or sudo without a password), else names the one command.
+# setup.sh [test] - the Debian packages that the build (and the tests) need: installs what
+# is missing when it may (root, or sudo without a password), else names the one command.
 # Without a missing package it is silent and takes a few milliseconds.
 set -eu
 
@@ -9,6 +9,8 @@ build='gcc make pkg-config libc6-dev linux-libc-dev musl-tools libyaml-dev libja
 	libseccomp-dev libsodium-dev'
 tests='clang clang-format cppcheck shellcheck libclang-rt-14-dev jq tmux expect mandoc git
 	procps less vim-tiny'
+
+[ "${1:-}" = test ] || tests=
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -35,7 +37,7 @@ $p
 # shellcheck disable=SC2086 # the lists are meant to split
 {
 	need_build=$(missing $build)
-	need_tests=$(missing $tests)
+	need_tests=${tests:+$(missing $tests)}
 	# Any vi will do.
 	! command -v vi >/dev/null 2>&1 || need_tests=$(printf '%s' "$need_tests" | sed 's/ vim-tiny//')
 }

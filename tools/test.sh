@@ -38,7 +38,14 @@ trap 'exit 130' INT TERM
 now() { date +%s.%N; }
 since() { echo "$1 $(now)" | awk '{ printf "%.1f s", $2 - $1 }'; }
 wanted() { case " $tiers " in *" $1 "*) ;; *) return 1 ;; esac; }
-tier() { printf '== %s\n' "$1"; }
+tier() {
+	tier_end
+	printf '== %s\n' "$1"
+	tier_began=$(now)
+}
+tier_end() {
+	[ -z "${tier_began:-}" ] || printf '   %s\n' "$(since "$tier_began")"
+}
 record() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$results"; }
 
 summary() {
@@ -85,10 +92,10 @@ tap() { # LABEL CMD...
 		function out(kind, what) { printf "%s\t%s\t%s\n", kind, label, what; n[kind]++ }
 		/^1\.\.0 # SKIP/ { sub(/^1\.\.0 # SKIP /, ""); out("skip", $0); planned = 1; plan = 0; next }
 		/^1\.\.[0-9]+/ { planned = 1; plan = substr($1, 4); next }
-		/^ok .*# SKIP/ { seen++; line = $0; sub(/^ok [0-9]* ?-? ?/, "", line); sub(/ *# SKIP */, ": ", line)
+		/^ok .*# SKIP/ { seen++; line = $0; sub(/^ok [0-9]*[ -]*/, "", line); sub(/ *# SKIP */, ": ", line)
 			sub(/^: /, "", line); out("skip", line); next }
-		/^ok/ { seen++; sub(/^ok [0-9]* ?-? ?/, ""); out("pass", $0); next }
-		/^not ok/ { seen++; sub(/^not ok [0-9]* ?-? ?/, ""); out("fail", $0); next }
+		/^ok/ { seen++; sub(/^ok [0-9]*[ -]*/, ""); out("pass", $0); next }
+		/^not ok/ { seen++; sub(/^not ok [0-9]*[ -]*/, ""); out("fail", $0); next }
 		END {
 			if (!planned || (plan != seen && !n["skip"]) || (plan > 0 && plan != seen))
 				out("fail", "the plan was met (" (planned ? "planned " plan : "no plan") ", seen " seen + 0 ")")
@@ -235,7 +242,6 @@ if [ -n "$kinds" ]; then
 	me=root
 	[ "$(id -u)" = 0 ] || me=self
 	for kind in $kinds; do
-		began=$(now)
 		tier "${kind#*:} ${kind%:*}, release build, as $(id -un)"
 		scripts "${kind%:*}" release $me "${kind#*:}" 300
 		if test_user; then
@@ -246,9 +252,9 @@ if [ -n "$kinds" ]; then
 		fi
 		tier "${kind#*:} ${kind%:*}, ASan+UBSan build"
 		scripts "${kind%:*}" asan $me "${kind#*:}" 600
-		printf '   (%s: %s)\n' "${kind#*:}" "$(since "$began")"
 	done
 fi
 
+tier_end
 echo
 summary

@@ -388,12 +388,13 @@ int keeper_run(const char *name, bool degraded, int report_fd)
 		loop(k);
 		note_end(k);
 	}
+	close_fd(&k->listener); /* first: who comes now is to find nobody, not a dying one
+				 */
 	say_goodbye(k);
 	main_clear(k);
 	conn_clear(k, &k->guest);
 	box_end(&k->box, &changes, &err);
 	store_close(&k->store);
-	close_fd(&k->listener);
 	close_fd(&k->signals);
 	close_fd(&k->timer);
 	close_fd(&k->epfd);

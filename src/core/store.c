@@ -167,7 +167,7 @@ int store_open_lock(struct store *s, const char *name, bool create)
 }
 
 /* A lock file that was unlinked while we waited for it locks nothing: look again. */
-static bool same_file(struct store *s, const char *name, int fd)
+bool store_lock_counts(struct store *s, const char *name, int fd)
 {
 	char path[SPEC_NAME_MAX + 16];
 	struct stat a, b;
@@ -191,7 +191,7 @@ int store_lock(struct store *s, const char *name, int *ret_lock, struct cove_err
 				return fail(err, COVE_ESTATE, 0, "%s is running", name);
 			return fail(err, COVE_EIO, errno, "lock of %s", name);
 		}
-		if (same_file(s, name, fd)) {
+		if (store_lock_counts(s, name, fd)) {
 			dprintf(fd, "%d\n", (int)getpid()); /* for store_holder() */
 			*ret_lock = take_fd(&fd);
 			return 0;
@@ -231,9 +231,15 @@ int store_holder(struct store *s, const char *name)
 	return pidfd;
 }
 
+/* In one step out of the way: with the lock file gone but the rest still there, somebody
+ * else would take the place, and lose files to the rest of the removal. */
 void store_clear_run(struct store *s, const char *name)
 {
-	remove_tree_at(s->run_fd, name);
+	char old[SPEC_NAME_MAX + 32];
+
+	snprintf(old, sizeof(old), ".old-%s-%d", name, (int)getpid());
+	if (renameat(s->run_fd, name, s->run_fd, old) == 0)
+		remove_tree_at(s->run_fd, old);
 }
 
 /* ---- records -------------------------------------------------------------------- */

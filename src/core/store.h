@@ -38,6 +38,8 @@ void store_sweep(struct store *s);
 
 /* Takes the running lock of NAME. COVE_ESTATE if it is held. */
 int store_lock(struct store *s, const char *name, int *ret_lock, struct cove_error *err);
+/* Is fd the lock file that has the name now? One that was unlinked locks nothing. */
+bool store_lock_counts(struct store *s, const char *name, int fd);
 /* Is it held? (1, 0) */
 bool store_is_running(struct store *s, const char *name);
 /* A pidfd of the process that holds the lock, or -ESRCH. */

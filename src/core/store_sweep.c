@@ -149,8 +149,9 @@ static void sweep_run(struct store *s, const char *name)
 
 	if (fd < 0 && fd != -ENOENT)
 		return;
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return; /* running */
+	if (fd >= 0 &&
+	    (flock(fd, LOCK_EX | LOCK_NB) < 0 || !store_lock_counts(s, name, fd)))
+		return; /* running, or running again */
 	if (fd ==
 	    -ENOENT) { /* just made, its lock file still to come? leave it a while */
 		struct stat st;
@@ -164,27 +165,26 @@ static void sweep_run(struct store *s, const char *name)
 		store_clear_run(s, name);
 }
 
-static void sweep_records(struct store *s)
+/* Directories on their way in or out, whose maker is gone. */
+static void sweep_halves(int parent)
 {
-	DIR *d = store_open_record(s, ".");
+	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
-	if (!d)
-		return;
-	while ((e = readdir(d))) {
-		const char *dash;
+	while (d && (e = readdir(d))) {
+		char proc[32];
 		struct stat st;
 
 		if (strncmp(e->d_name, ".new-", 5) != 0 &&
 		    strncmp(e->d_name, ".old-", 5) != 0)
 			continue;
-		dash = strrchr(e->d_name, '-');
-		char proc[32];
-		snprintf(proc, sizeof(proc), "/proc/%.12s", dash + 1);
-		if (stat(proc, &st) < 0) /* whoever was at it is gone */
-			remove_tree_at(s->boxes, e->d_name);
+		snprintf(proc, sizeof(proc), "/proc/%.12s", strrchr(e->d_name, '-') + 1);
+		if (stat(proc, &st) < 0)
+			remove_tree_at(parent, e->d_name);
 	}
-	closedir(d);
+	if (d)
+		closedir(d);
 }
 
 void store_sweep(struct store *s)
@@ -199,5 +199,6 @@ void store_sweep(struct store *s)
 		if (spec_name_ok(e->d_name))
 			sweep_run(s, e->d_name);
 	closedir(d);
-	sweep_records(s);
+	sweep_halves(s->run_fd);
+	sweep_halves(s->boxes);
 }

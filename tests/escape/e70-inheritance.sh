@@ -5,6 +5,7 @@
 . "$(dirname "$0")/../lib/escape.sh"
 need USERNS
 
+ID=$$
 SECRET=inherited-$$-secret
 echo "$SECRET" >"$T/secret"
 # A caller that left many doors open: files, directories, the root of the host.
@@ -75,9 +76,9 @@ ok 'root inside is nobody outside' '
 	cove create -q rooted --no-mounts --user root
 	cove start -q rooted
 	same 0 "$(cove exec rooted -- id -u)"
-	cove exec rooted -- sleep 4.2 & p=$!
-	wait_for 5 pgrep -f "^sleep 4.2" >/dev/null
-	uid=$(ps -o uid= -p "$(pgrep -f "^sleep 4.2" | head -n 1)" | tr -d " ")
+	cove exec rooted -- sleep 4.$ID & p=$!
+	wait_for 5 pgrep -f "^sleep 4.$ID" >/dev/null
+	uid=$(ps -o uid= -p "$(pgrep -f "^sleep 4.$ID" | head -n 1)" | tr -d " ")
 	kill $p
 	[ "$uid" -ge 1000 ] && [ "$uid" != 65534 ]'
 

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../lib/harness.sh"
 need USERNS
 mkdir "$T/p" && cd "$T/p" || exit 1
+ID=$$
 box() { cove run -q --no-mounts -- "$@"; }
 
 ok 'a command runs' 'same hello "$(box echo hello)"'
@@ -81,8 +82,8 @@ ok 'the host name, pid 1 and the user are of the sandbox' '
 	[ "$(box hostname)" != "$(hostname)" ] || [ "$(box cat /proc/sys/kernel/hostname)" = cove ]
 	same cove-guest "$(box cat /proc/1/comm)"'
 ok 'a process that was left running ends with the sandbox' '
-	box sh -c "sleep 77.7 & exit 3" || same 3 $?
-	wait_for 3 sh -c "! pgrep -f \"^sleep 77.7\""'
+	box sh -c "sleep 77.$ID & exit 3" || same 3 $?
+	wait_for 3 sh -c "! pgrep -f \"^sleep 77.$ID\""'
 ok 'zombies are collected inside' '
 	same 0 "$(box sh -c "for i in 1 2 3 4 5; do sh -c \"sh -c :&\"; done; sleep 0.2; grep -l \"^State:.Z\" /proc/[0-9]*/status | wc -l")"'
 ok 'tools of the host work inside' '

@@ -5,8 +5,10 @@
 . "$(dirname "$0")/../lib/harness.sh"
 need USERNS JQ
 mkdir "$T/p" && cd "$T/p" || exit 1
+ID=$$ # part of a duration, to know our own sleepers by
 gone() { ! pgrep -f "^sleep $1" >/dev/null; }
 state() { cove ls --json | jq -r --arg n "$1" '.[] | select(.name == $n) | .state'; }
+is_stopped() { [ "$(state "$1")" = stopped ]; }
 # Processes of this file by their name; other sandboxes on the machine are not ours.
 mine() { # COMM
 	for d in /proc/[0-9]*; do
@@ -22,11 +24,11 @@ mine() { # COMM
 }
 
 ok 'one-shot: kill -9 of the caller' '
-	cove run -q -- sh -c "echo x >file; sleep 201.1" & p=$!
-	wait_for 5 pgrep -f "^sleep 201.1"
+	cove run -q -- sh -c "echo x >file; sleep 201.$ID" & p=$!
+	wait_for 5 pgrep -f "^sleep 201.$ID"
 	kill -9 $p
 	wait $p || :
-	wait_for 5 gone 201.1
+	wait_for 5 gone 201.$ID
 	cove ls >/dev/null
 	wait_for 2 nothing left_processes
 	wait_for 2 nothing left_cgroups
@@ -35,34 +37,34 @@ ok 'one-shot: changes of the killed run are not lost' '
 	name=$(cove ls -q | head -n 1)
 	[ -z "$name" ] || { same x "$(cove run -q "$name" -- cat "$T/p/file")"; cove rm -f "$name"; }'
 ok 'one-shot: kill -9 of the guest' '
-	cove run -q --no-mounts -- sleep 202.2 & p=$!
-	wait_for 5 pgrep -f "^sleep 202.2"
+	cove run -q --no-mounts -- sleep 202.$ID & p=$!
+	wait_for 5 pgrep -f "^sleep 202.$ID"
 	kill -9 $(mine cove-guest)
 	rc=0; wait $p || rc=$?
 	same 125 $rc
-	wait_for 5 gone 202.2
+	wait_for 5 gone 202.$ID
 	cove ls >/dev/null
 	nothing left_mounts'
 ok 'named: kill -9 of the guest' '
 	cove create -q g --no-mounts && cove start -q g
-	cove exec g -- sleep 203.3 & p=$!
-	wait_for 5 pgrep -f "^sleep 203.3"
+	cove exec g -- sleep 203.$ID & p=$!
+	wait_for 5 pgrep -f "^sleep 203.$ID"
 	kill -9 $(mine cove-guest)
 	rc=0; wait $p || rc=$?
 	same 125 $rc
-	wait_for 5 gone 203.3
+	wait_for 5 gone 203.$ID
 	wait_for 5 sh -c "[ \"\$(cove ls --json | jq -r \".[0].state\")\" = stopped ]"
 	cove start -q g && cove exec g -- true
 	cove rm -f g'
 ok 'named: kill -9 of the keeper' '
 	cove create -q k && cove start -q k
-	cove exec k -- sh -c "echo kept >$T/p/kept; echo home >~/f; sleep 204.4" & p=$!
-	wait_for 5 pgrep -f "^sleep 204.4"
+	cove exec k -- sh -c "echo kept >$T/p/kept; echo home >~/f; sleep 204.$ID" & p=$!
+	wait_for 5 pgrep -f "^sleep 204.$ID"
 	kill -9 $(mine cove-keeper)
 	rc=0; wait $p || rc=$?
 	same 125 $rc
-	same stopped "$(state k)"
-	wait_for 5 gone 204.4
+	wait_for 5 is_stopped k
+	wait_for 5 gone 204.$ID
 	wait_for 2 nothing left_processes
 	wait_for 2 nothing left_cgroups
 	nothing left_mounts
@@ -73,7 +75,7 @@ ok 'named: kill -9 of the keeper' '
 ok 'named: keeper and guest at once' '
 	cove create -q b --no-mounts && cove start -q b
 	kill -9 $(mine cove-keeper) $(mine cove-guest) || : # the one may end with the other
-	same stopped "$(state b)"
+	wait_for 5 is_stopped b # a signal takes its time
 	cove start -q b && cove exec b -- true
 	cove rm -f b
 	wait_for 2 nothing left_cgroups'
