@@ -79,10 +79,10 @@ static int open_proc(struct cove *s, const struct cove_exec_options *o, uint8_t 
  * are killed, and what others, who were, left behind. */
 static int after_first(struct cove *s, struct cove_proc *p, struct cove_error *err)
 {
-	if (!s->inproc || s->swept)
+	if (s->swept)
 		return 0;
 	s->swept = true;
-	if (box_note_spec(&s->box, err) < 0) {
+	if (s->inproc && box_note_spec(&s->box, err) < 0) {
 		cove_proc_free(p);
 		return err->code;
 	}

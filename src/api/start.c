@@ -60,11 +60,14 @@ static int join_keeper(struct cove *s, const struct cove_start_options *o, bool 
 
 		if (!may_start || err->code != COVE_ESTATE || now_ms() > until)
 			return err->code;
-		if (store_is_running(&s->store, s->name))
+		if (store_is_running(&s->store, s->name)) {
 			nanosleep(&pause, NULL); /* starting, or just ending */
-		else if (spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
-				      err) < 0 &&
-			 err->code != COVE_ESTATE)
+			continue;
+		}
+		store_sweep(&s->store); /* what a killed keeper of this name left, too */
+		if (spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
+				 err) < 0 &&
+		    err->code != COVE_ESTATE)
 			return err->code;
 	}
 	s->session = session_new(&fd, err);
@@ -90,7 +93,6 @@ static int start_named(struct cove *s, const char *name, const struct cove_spec 
 		       const struct cove_start_options *o, bool may_start,
 		       struct cove_error *err)
 {
-	store_sweep(&s->store);
 	if (strlen(name) > SPEC_NAME_MAX || !spec_name_ok(name))
 		return fail(err, COVE_EINVAL, 0, "'%.80s' is not a name", name);
 	snprintf(s->name, sizeof(s->name), "%s", name);
