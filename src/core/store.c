@@ -7,10 +7,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 /* Never replaces what is there; musl has no renameat2(). */
 int store_rename_new(int dir, const char *from, const char *to)
@@ -177,9 +179,23 @@ bool store_lock_counts(struct store *s, const char *name, int fd)
 	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
+/* Taken, but by whom? Somebody who sweeps holds it for a moment only, and his number is
+ * not in the file. */
+static bool has_owner(int fd)
+{
+	char text[16] = "";
+	long pid = pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+
+	return pid > 1 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+#define LOCK_TRIES 100
+
 int store_lock(struct store *s, const char *name, int *ret_lock, struct cove_error *err)
 {
-	for (int tries = 0; tries < 100; tries++) {
+	static const struct timespec pause = {.tv_nsec = 2 * 1000 * 1000};
+
+	for (int tries = 0; tries < LOCK_TRIES; tries++) {
 		cleanup_fd int fd = store_open_lock(s, name, true);
 
 		if (fd == -ENOENT) /* the directory went away in between */
@@ -187,9 +203,12 @@ int store_lock(struct store *s, const char *name, int *ret_lock, struct cove_err
 		if (fd < 0)
 			return fail(err, COVE_EIO, -fd, "lock of %s", name);
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-			if (errno == EWOULDBLOCK)
+			if (errno != EWOULDBLOCK)
+				return fail(err, COVE_EIO, errno, "lock of %s", name);
+			if (tries == LOCK_TRIES - 1 || has_owner(fd))
 				return fail(err, COVE_ESTATE, 0, "%s is running", name);
-			return fail(err, COVE_EIO, errno, "lock of %s", name);
+			nanosleep(&pause, NULL);
+			continue;
 		}
 		if (store_lock_counts(s, name, fd)) {
 			dprintf(fd, "%d\n", (int)getpid()); /* for store_holder() */

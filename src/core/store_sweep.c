@@ -141,6 +141,17 @@ static void sweep_cgroup(struct store *s, const char *name)
 		cgroup_remove_saved(text.data);
 }
 
+/* Its maker has still to put his lock there, or his number in it: leave him a while. */
+static bool just_made(struct store *s, const char *name, int fd)
+{
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_size > 0))
+		return false;
+	return fstatat(s->run_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       st.st_mtime + 10 > time(NULL);
+}
+
 static void sweep_run(struct store *s, const char *name)
 {
 	struct cove_error err = {0};
@@ -152,14 +163,8 @@ static void sweep_run(struct store *s, const char *name)
 	if (fd >= 0 &&
 	    (flock(fd, LOCK_EX | LOCK_NB) < 0 || !store_lock_counts(s, name, fd)))
 		return; /* running, or running again */
-	if (fd ==
-	    -ENOENT) { /* just made, its lock file still to come? leave it a while */
-		struct stat st;
-
-		if (fstatat(s->run_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    st.st_mtime + 10 > time(NULL))
-			return;
-	}
+	if (just_made(s, name, fd))
+		return;
 	sweep_cgroup(s, name);
 	if (store_settle(s, name, &changes, &err) == 0)
 		store_clear_run(s, name);

@@ -14,7 +14,7 @@ alive() { kill -0 "$DECOY"; }
 
 ok 'the sandbox has processes of its own' 'same 1 "$(in_box agent sh -c "ls -d /proc/1 | wc -l")"'
 attempt 'see a host process' host see "$MARK"
-attempt 'see many processes' root count-pids 12
+attempt 'see many processes' maybe count-pids 12
 # The number may be in use inside as well; then it is another process, and the decoy lives.
 ok 'signal a host process by number' '
 	for user in agent root; do in_box $user "$A" kill $DECOY || :; done
