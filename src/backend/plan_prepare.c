@@ -17,6 +17,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+/* An overlay covers its layers, but they stay in the namespace: nothing runs set-user-id
+ * from them, and what lies below is read-only in itself. */
+#define PLAIN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
 /* The last namespace made: mounts of one owner, the usual case, share it. */
 struct idmap {
 	int fd;
@@ -37,10 +41,10 @@ static int idmap_for(struct idmap *m, const struct stat *st, uint32_t host_uid)
 	return m->fd < 0 ? m->fd : 0;
 }
 
-static int prepare(const char *path, bool map, bool recursive, struct idmap *m,
-		   uint32_t host_uid, int *ret, struct cove_error *err)
+static int prepare(const char *path, bool map, bool recursive, uint64_t attr,
+		   struct idmap *m, uint32_t host_uid, int *ret, struct cove_error *err)
 {
-	struct mount_attr a = {.attr_set = MOUNT_ATTR_IDMAP};
+	struct mount_attr a = {.attr_set = MOUNT_ATTR_IDMAP | attr};
 	struct stat st;
 	int r;
 
@@ -79,11 +83,12 @@ int plan_prepare(struct plan *p, uint32_t host_uid, struct cove_error *err)
 
 		if (!(o->flags & OPF_HIDDEN))
 			continue;
-		r = prepare(o->source, map, o->kind == OP_BIND, &m, host_uid, &o->fd,
-			    err);
+		r = prepare(o->source, map, o->kind == OP_BIND,
+			    PLAIN | (o->layer ? MOUNT_ATTR_RDONLY : 0), &m, host_uid,
+			    &o->fd, err);
 		if (r == 0 && o->layer)
-			r = prepare(o->layer, true, false, &m, host_uid, &o->layer_fd,
-				    err);
+			r = prepare(o->layer, true, false, PLAIN, &m, host_uid,
+				    &o->layer_fd, err);
 	}
 	close_fd(&m.fd);
 	return r;
