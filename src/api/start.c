@@ -5,6 +5,7 @@
 #include "base/util.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -182,10 +183,21 @@ int cove_finish(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
 static int janitor(void *arg)
 {
 	struct cove *s = arg;
+	struct place *p = &s->box.place;
+	struct pollfd ended = {.fd = p->pidfd, .events = POLLIN};
+	struct cove_error err = {0};
 
 	/* The caller's terminal and pipes must not wait for us. */
 	for (int fd = 0; fd < 3; fd++)
 		close(fd);
+	session_free(take_ptr(s->session));
+	p->backend->kill(p);
+	while (poll(&ended, 1, -1) < 0 && errno == EINTR)
+		;
+	/* Something inside wrote after its main process had ended: it is kept after all.
+	 */
+	if (store_count_changes(&s->store, s->name, 1) > 0)
+		box_note_spec(&s->box, &err);
 	cove_finish(s, NULL, NULL);
 	_exit(0);
 }
