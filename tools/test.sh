@@ -199,7 +199,7 @@ stage_build() { # DIR NAME
 stage_source() {
 	mkdir -p "$stage/src"
 	# Only what tests read; the build directory stays where it is.
-	cp -r tests examples docs man include README.md CONTRIBUTING.md LICENSE Makefile tools "$stage/src/" 2>/dev/null
+	cp -r tests examples docs man include README.md CONTRIBUTING.md LICENSE Makefile tools benchmarks "$stage/src/" 2>/dev/null
 	chmod -R a+rX "$stage/src"
 }
 test_user() { # or $why
