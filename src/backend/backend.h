@@ -60,6 +60,7 @@ struct place {
 	uint32_t missing_asked; /* of these, the ones the user asked for (--degraded) */
 	uint32_t host_uid;      /* the id that the sandbox's user has outside */
 	int landlock_abi;
+	uint64_t nproc, fsize; /* rlimits of its processes, fixed at the start; 0: none */
 };
 
 struct backend {

@@ -125,6 +125,31 @@ static int make_cgroup(struct place *p, const struct place_config *c,
 	return judge_missing(p, c->spec, c->degraded, &why, err);
 }
 
+/* What only an rlimit holds belongs to each process: it can go down by other means (the
+ * cgroup, the keeper's watch), never up. */
+static int check_fixed(const struct place *p, const struct spec *s,
+		       struct cove_error *err)
+{
+	const struct {
+		const char *key;
+		uint64_t fixed, want;
+	} limits[] = {
+		{"resources.pids",    p->nproc, s->resources.pids      },
+		{"resources.diskGiB", p->fsize, s->resources.disk_bytes},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		uint64_t fixed = limits[i].fixed, want = limits[i].want;
+
+		if (!fixed || (want && want <= fixed))
+			continue;
+		fail(err, COVE_ESTATE, 0, "%s can only be lowered while it runs",
+		     limits[i].key);
+		return hint(err, "stop it, change it, start it");
+	}
+	return 0;
+}
+
 static int proc_set_limits(struct place *p, const struct spec *s, bool degraded,
 			   struct cove_error *err)
 {
@@ -136,8 +161,16 @@ static int proc_set_limits(struct place *p, const struct spec *s, bool degraded,
 		fail(err, COVE_ESTATE, 0, "limits cannot change while it runs");
 		return hint(err, "it was started without a cgroup; restart it");
 	}
+	if (check_fixed(p, s, err) < 0)
+		return err->code;
 	if (cgroup_update(&p->cgroup, &l, &p->missing, &why) < 0)
 		return fail(err, COVE_EIO, why.sys, "%.300s", why.msg);
+	if ((p->missing & CG_PIDS) && s->resources.pids != p->nproc) {
+		fail(err, COVE_ESTATE, 0,
+		     "resources.pids cannot change while it runs: "
+		     "no pids controller here");
+		return hint(err, "stop it, change it, start it");
+	}
 	return judge_missing(p, s, degraded, &why, err);
 }
 
@@ -284,6 +317,8 @@ static int fill_job(struct start *s, struct place *p, const struct place_config 
 	j->hostname = c->hostname;
 	j->rlimits = s->rlimits;
 	j->n_rlimits = fill_rlimits(s->rlimits, c->spec);
+	p->nproc = c->spec->resources.pids;
+	p->fsize = c->spec->resources.disk_bytes;
 	j->filter = seccomp_guest_program();
 	j->link = s->link[1];
 	j->guest = s->guest;

@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/util.h"
-#include "os/seccomp.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -97,7 +96,11 @@ static void status_items(struct report *r, int proc)
 		item(r, want[i].name, want[i].want, value,
 		     strcmp(value, want[i].want) == 0);
 	}
-	item(r, "seccomp filter", "this build's", seccomp_guest_digest(), true);
+	/* The kernel tells how many filters there are, not which: the digest of ours is
+	 * in the report beside the items, as what the start installed. */
+	status_value(b.data, "\nSeccomp_filters", value, sizeof(value));
+	item(r, "seccomp filters", "1 or more", value,
+	     value[0] >= '1' && value[0] <= '9');
 }
 
 static void landlock_item(struct report *r, const struct place *p)

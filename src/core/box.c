@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "core/guestfile.h"
 #include "core/session.h"
+#include "os/seccomp.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -503,9 +504,9 @@ json_t *box_attest(struct box *b, int *ret_short, struct cove_error *err)
 		json_decref(items);
 		return NULL;
 	}
-	o = json_pack("{s:s, s:s, s:i, s:o, s:o}", "name", b->name, "backend",
-		      b->place.backend->name, "short", n, "degraded", box_degraded(b),
-		      "items", items);
+	o = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "name", b->name, "backend",
+		      b->place.backend->name, "seccompFilter", seccomp_guest_digest(),
+		      "short", n, "degraded", box_degraded(b), "items", items);
 	if (!o)
 		fail_nomem(err);
 	*ret_short = n;

@@ -93,6 +93,8 @@ static json_t *verb_update(struct keeper *k, json_t *args, struct cove_error *er
 	}
 	spec_clear(&k->box.spec);
 	k->box.spec = s;
+	diskwatch_init(&k->box.disk, k->store.boxes, k->box.name, s.resources.disk_bytes,
+		       keeper_now());
 	k->ttl_at = s.resources.ttl_ms ? keeper_now() + (int64_t)s.resources.ttl_ms : 0;
 	return json_pack("{s:b}", "updated", 1);
 }

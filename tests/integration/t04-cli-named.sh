@@ -100,12 +100,23 @@ ok 'a second main session is refused, not lost' '
 	same beside "$(cove run -q two -- echo beside)"
 	cove rm -f two'
 ok 'set: limits of a running sandbox, and a refusal that changes nothing' '
-	cove set web --pids 150
-	same 150 "$(cove inspect web | jq .spec.resources.pids)"
+	pids() { cove inspect web | jq .spec.resources.pids; }
+	want=$(pids)
+	if cove set web --pids 150 2>"$T/e"; then
+		want=150
+		same 150 "$(cove attest web --json | jq -r ".items[] | select(.item == \"limit pids\").actual")"
+	else # without a pids controller only a start can set it
+		has "$(cat "$T/e")" "cannot change while it runs"
+	fi
+	same "$want" "$(pids)"
+	rc_is 125 cove set web --pids 100000 2>"$T/e"
+	has "$(cat "$T/e")" "only be lowered"
+	rc_is 125 cove set web --disk 900GiB 2>"$T/e"
+	has "$(cat "$T/e")" "only be lowered"
 	rc_is 125 cove set web --image rootfs:/ 2>"$T/e"
 	has "$(cat "$T/e")" "restart"
 	rc_is 125 cove set web --pids none-at-all 2>"$T/e"
-	same 150 "$(cove inspect web | jq .spec.resources.pids)"'
+	same "$want" "$(pids)"'
 
 edited() { # SED SCRIPT, then words for cove edit
 	printf '#!/bin/sh\ncp "$1" "%s/seen"\nsed -i "%s" "$1"\n' "$T" "$1" >"$T/editor"
@@ -115,6 +126,7 @@ edited() { # SED SCRIPT, then words for cove edit
 }
 cove stop web
 ok 'edit: the spec as text, a change is applied' '
+	cove set web --pids 150
 	edited "s/pids: .*/pids: 123/" web
 	grep -q "pids: 150" "$T/seen"
 	same 123 "$(cove inspect web | jq .spec.resources.pids)"
