@@ -44,7 +44,7 @@ CFLAGS := $(BASE) $(OPT) -fPIC -fvisibility=hidden \
 LIBS   := -lyaml -ljansson -lsodium
 
 src_of = $(sort $(wildcard $(1)))
-LIB_SRC   := $(call src_of,src/base/*.c src/os/*.c src/ipc/*.c src/spec/*.c src/backend/*.c src/core/*.c src/api/*.c)
+LIB_SRC   := $(call src_of,$(foreach d,base os ipc spec text backend work core api,src/$(d)/*.c))
 CLI_SRC   := $(call src_of,src/cli/*.c)
 GUEST_SRC := $(call src_of,src/guest/*.c) src/base/buf.c src/base/io.c src/ipc/wire.c src/ipc/link.c
 UNIT_SRC  := $(call src_of,tests/unit/*.c)
@@ -75,7 +75,22 @@ endif
 CLI_OBJ    := $(CLI_SRC:%.c=$(PROG)/%.o)
 KEEPER_OBJ := $(PROG)/src/roles/keeper.o
 
-BINS := $(B)/cove $(B)/cove-keeper $(B)/cove-guest
+# The secret scanner: a program of its own, with libraries of its own. Static, as starting
+# it with a dozen shared libraries would take ten milliseconds.
+SCAN_SRC := $(call src_of,src/scan/*.c)
+SCAN_OBJ := $(SCAN_SRC:%.c=$(B)/%.o)
+HYPERSCAN := $(shell pkg-config --exists libhs && echo -DSCAN_HYPERSCAN)
+SCAN_LIBS := $(if $(HYPERSCAN),-lhs) -lpcre2-8 -larchive -lsodium
+ifneq ($(STATIC),)
+SCAN_LINK := -static-pie
+SCAN_LIBS += -lz -llzma -lbz2 -lzstd -lnettle
+endif
+SCAN_LIBS += $(if $(HYPERSCAN),-lstdc++) -lm
+
+# The reader of archives that may be anybody's.
+UNPACK_OBJ := $(PROG)/src/roles/unpack.o $(PROG)/src/roles/unpack_file.o
+
+BINS := $(B)/cove $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack
 LIBSO := $(B)/libcove.so.1
 
 all: $(BINS) $(LIBSO) $(B)/libcove.a $(B)/embed
@@ -94,6 +109,12 @@ $(B)/tools/seccomp-gen: tools/seccomp-gen.c tools/seccomp-policy.c tools/bpf-asm
 $(B)/gen/seccomp_guest.h: src/os/guest.seccomp $(B)/tools/seccomp-gen
 	@mkdir -p $(@D)
 	$(B)/tools/seccomp-gen $< > $@.tmp && mv $@.tmp $@
+$(B)/gen/seccomp_scan.h: src/roles/scan.seccomp $(B)/tools/seccomp-gen
+	@mkdir -p $(@D)
+	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/scan/g;s/GUEST/SCAN/g" $@.tmp > $@ && rm $@.tmp
+$(B)/gen/seccomp_unpack.h: src/roles/unpack.seccomp $(B)/tools/seccomp-gen
+	@mkdir -p $(@D)
+	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/unpack/g;s/GUEST/UNPACK/g" $@.tmp > $@ && rm $@.tmp
 GENERATED := $(B)/gen/seccomp_guest.h
 $(LIB_OBJ) $(filter %.o,$(PROGLIB)): | $(GENERATED)
 
@@ -124,6 +145,27 @@ $(B)/.flags: FORCE
 	@echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
 FORCE:
 
+# ---- the secret scanner: its rules are checked and compiled at build time ---------------
+SCAN_GEN := $(addprefix src/scan/,pool.c toml.c toml_scalar.c \
+	re.c re_parse.c re_class.c re_set.c pattern.c rules.c) src/base/buf.c src/base/error.c src/base/io.c
+$(B)/tools/scan-db-gen: tools/scan-db-gen.c $(SCAN_GEN) $(wildcard src/scan/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror $(HYPERSCAN) -Iinclude -Isrc \
+		$(filter %.c,$^) -o $@ $(if $(HYPERSCAN),-lhs) -lpcre2-8
+$(B)/gen/scan_db.h: rules/secrets.toml $(B)/tools/scan-db-gen
+	@mkdir -p $(@D)
+	$(B)/tools/scan-db-gen $< $(@D)
+$(B)/src/scan/fast.o: $(B)/gen/scan_db.h
+$(B)/src/scan/builtin.o: rules/secrets.toml
+$(SCAN_OBJ): CFLAGS += $(HYPERSCAN)
+$(B)/src/roles/scan.o: | $(B)/gen/seccomp_scan.h
+$(B)/libscan.a: $(SCAN_OBJ)
+	@rm -f $@
+	$(AR) rcsD $@ $^
+$(B)/cove-scan: $(B)/src/roles/scan.o $(B)/libscan.a \
+		$(addprefix $(B)/src/,base/buf.o base/error.o base/io.o os/landlock.o)
+	$(CC) $(SCAN_LINK) $(LDSAN) $^ $(SCAN_LIBS) -o $@
+
 # ---- libraries and programs ----------------------------------------------------------
 $(B)/libcove.a: $(LIB_OBJ)
 	@rm -f $@
@@ -135,6 +177,9 @@ $(B)/cove: $(CLI_OBJ) $(PROGLIB)
 	$(PROGLINK) $^ $(PROGLIBS) -o $@
 $(B)/cove-keeper: $(KEEPER_OBJ) $(PROGLIB)
 	$(PROGLINK) $^ $(PROGLIBS) -o $@
+$(UNPACK_OBJ): | $(B)/gen/seccomp_unpack.h
+$(B)/cove-unpack: $(UNPACK_OBJ) $(PROGLIB)
+	$(PROGLINK) $^ $(PROGLIBS) -o $@
 $(B)/cove-guest: $(GUEST_OBJ)
 	$(GUESTCC) $(GUESTLD) $^ -o $@
 $(B)/embed: examples/embed.c $(LIBSO)
@@ -144,10 +189,16 @@ $(B)/embed: examples/embed.c $(LIBSO)
 $(B)/unit/%: tests/unit/%.c $(B)/libcove.a tests/lib/tap.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libcove.a $(LDSAN) $(LIBS) -lseccomp -o $@
+$(B)/unit/scan%: tests/unit/scan%.c $(B)/libscan.a $(B)/libcove.a tests/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libscan.a $(B)/libcove.a $(LDSAN) $(LIBS) $(SCAN_LIBS) -o $@
 # Fuzz targets replay their corpus under any compiler; `make fuzz` builds them for libFuzzer.
 $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libcove.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libcove.a $(LDSAN) $(LIBS) -o $@
+$(B)/fuzz/toml $(B)/fuzz/scan: $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libscan.a $(B)/libcove.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libscan.a $(B)/libcove.a $(LDSAN) $(LIBS) $(SCAN_LIBS) -o $@
 FUZZ_SECONDS ?= 60
 fuzz:
 	@tools/fuzz.sh $(FUZZ_SECONDS)
@@ -164,7 +215,17 @@ $(B)/escape/evil-guest: tests/escape/evil_guest.c src/ipc/wire.c src/ipc/wire.h
 $(B)/escape/reaper: tests/lib/reaper.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $< -o $@
-TOOL_BIN := $(B)/escape/attack $(B)/escape/evil-guest $(B)/escape/reaper
+# inject stops or fails a command at one of its system calls; mutate makes, changes and
+# compares trees, inside and outside.
+$(B)/escape/inject: tests/lib/inject.c tests/lib/inject_calls.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $< -o $@
+MUTATE_SRC := $(call src_of,tests/lib/mutate*.c)
+$(B)/escape/mutate: $(MUTATE_SRC) tests/lib/mutate.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $(MUTATE_SRC) -o $@
+TOOL_BIN := $(B)/escape/attack $(B)/escape/evil-guest $(B)/escape/reaper $(B)/escape/inject \
+	$(B)/escape/mutate
 
 fuzz-bin: $(FUZZ_BIN)
 tests-bin: $(UNIT_BIN) $(FUZZ_BIN) $(TOOL_BIN)
@@ -187,12 +248,12 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/cove $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	install -m 755 $(B)/cove $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(B)/cove-keeper $(B)/cove-guest $(DESTDIR)$(LIBEXECDIR)/
+	install -m 755 $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack $(DESTDIR)$(LIBEXECDIR)/
 	install -m 644 $(B)/libcove.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIBSO) $(DESTDIR)$(LIBDIR)/
 	ln -sfn libcove.so.1 $(DESTDIR)$(LIBDIR)/libcove.so
 	install -m 644 include/cove.h $(DESTDIR)$(PREFIX)/include/
-	install -m 644 docs/spec.schema.json $(DESTDIR)$(PREFIX)/share/cove/
+	install -m 644 docs/spec.schema.json rules/secrets.toml $(DESTDIR)$(PREFIX)/share/cove/
 	sed 's|@PREFIX@|$(PREFIX)|;s|@VERSION@|$(VERSION)|' tools/cove.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/cove.pc
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
@@ -204,4 +265,4 @@ clean:
 	rm -rf build
 
 .PHONY: all setup setup-test test tests-bin fuzz-bin bench run install clean fuzz FORCE
--include $(LIB_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)
+-include $(LIB_OBJ:.o=.d) $(SCAN_OBJ:.o=.d) $(B)/src/roles/scan.d $(UNPACK_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)

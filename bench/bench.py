@@ -12,11 +12,15 @@ import inside
 import report
 import sandboxes
 import startup
+import workspace
+import workspace_land
 from place import Places
 
 TOPICS = {"startup": startup.run, "exec": sandboxes.run_exec, "caller": sandboxes.run_caller,
           "memory": sandboxes.run_memory, "many": sandboxes.run_many,
-          "syscalls": inside.run_syscalls, "throughput": inside.run_throughput}
+          "syscalls": inside.run_syscalls, "throughput": inside.run_throughput,
+          "files": workspace.run, "diff": workspace_land.run_diff,
+          "land": workspace_land.run_land}
 
 
 def main():

@@ -23,9 +23,9 @@ class Who:
             os.makedirs(d, mode=0o700)
         for f in os.listdir(programs):
             shutil.copy2(os.path.join(programs, f), self.bin)
-        for f in ("cove", "cove-keeper", "cove-guest"):
+        for f in os.listdir(os.path.dirname(cove)):  # cove and the programs that it starts
             src = os.path.join(os.path.dirname(cove), f)
-            if os.path.exists(src):
+            if f.startswith("cove") and os.path.isfile(src):
                 shutil.copy2(src, self.bin)
         self.cove = os.path.join(self.bin, os.path.basename(cove))
         for i in range(20):

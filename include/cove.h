@@ -60,7 +60,9 @@ enum cove_code {
 	COVE_EPROTO = -9,     /* the other side broke the protocol */
 	COVE_ETIMEDOUT = -10, /* time ran out */
 	COVE_EDAMAGED = -11,  /* a state or spec file of the sandbox is damaged */
-	COVE_EGONE = -12      /* the sandbox or its keeper went away */
+	COVE_EGONE = -12,     /* the sandbox or its keeper went away */
+	COVE_EFINDINGS = -13, /* the gate or a scan found something; nothing changed */
+	COVE_ECONFLICT = -14  /* the host changed the same files; nothing changed */
 };
 
 struct cove_error {
@@ -140,6 +142,8 @@ struct cove_start_options {
 	/* Called while something takes long (NULL: not called). Percent -1: unknown. */
 	void (*progress)(void *arg, const char *what, int percent);
 	void *arg;
+	/* What the commands of `provision:` print while they run (NULL: dropped). */
+	void (*output)(void *arg, int fd, const void *data, size_t n);
 };
 
 /*
@@ -158,6 +162,9 @@ COVE_API int cove_start(struct cove **ret, const char *name, const struct cove_s
 
 COVE_API int cove_create(const char *name, const struct cove_spec *spec,
 			 struct cove_error *err);
+/* The same, with progress and output of `provision:`; o may be NULL. */
+COVE_API int cove_create_with(const char *name, const struct cove_spec *spec,
+			      const struct cove_start_options *o, struct cove_error *err);
 COVE_API int cove_connect(struct cove **ret, const char *name, struct cove_error *err);
 COVE_API void cove_free(struct cove *s); /* NULL is a no-op */
 
@@ -302,6 +309,212 @@ enum cove_copy_flags {
 COVE_API int cove_copy(struct cove *s, const char *src, const char *dst, uint32_t flags,
 		       void (*progress)(void *arg, const char *path, uint64_t bytes),
 		       void *arg, struct cove_error *err);
+
+/* ---- workspace: what the agent changed ------------------------------------------ */
+
+enum cove_change_kind {
+	COVE_ADDED = 1,
+	COVE_EDITED, /* the content of a file, or the target of a symlink */
+	COVE_DELETED,
+	COVE_RENAMED, /* proved: same content, or the kernel's record of its origin */
+	COVE_RETYPED, /* a file became a directory, a symlink a file ... */
+	COVE_ATTRS    /* mode, owner or extended attributes only */
+};
+
+enum cove_change_what {
+	COVE_WHAT_CONTENT = 1 << 0,
+	COVE_WHAT_MODE = 1 << 1,
+	COVE_WHAT_OWNER = 1 << 2,
+	COVE_WHAT_TARGET = 1 << 3,
+	COVE_WHAT_XATTR = 1 << 4,
+	COVE_WHAT_TYPE = 1 << 5,
+	COVE_WHAT_BINARY = 1 << 6,    /* no text diff */
+	COVE_WHAT_UNREADABLE = 1 << 7 /* cannot be looked into; the gate refuses it */
+};
+
+struct cove_change {
+	uint32_t size;
+	uint32_t kind;               /* enum cove_change_kind */
+	uint32_t what;               /* bits of enum cove_change_what */
+	const char *source;          /* the mount: its directory on the host */
+	const char *path;            /* below it; any bytes but '\0' */
+	const char *from;            /* COVE_RENAMED: the old path; else NULL */
+	uint32_t old_mode, new_mode; /* st_mode; 0: does not exist */
+	uint64_t old_size, new_size;
+	const char *old_target, *new_target; /* of symlinks, or NULL */
+	uint32_t added, removed; /* lines, with COVE_DIFF_STAT or COVE_DIFF_TEXT */
+	const char *text;        /* unified hunks, with COVE_DIFF_TEXT; or NULL */
+	size_t text_len;
+	const char *why; /* with COVE_WHAT_UNREADABLE: the reason; else NULL */
+};
+
+enum cove_diff_flags {
+	COVE_DIFF_STAT = 1 << 0,      /* count lines */
+	COVE_DIFF_TEXT = 1 << 1,      /* unified text; of a COVE_RETYPED, that which went
+				       * and then that which came */
+	COVE_DIFF_NO_CONTEXT = 1 << 2 /* a context of 0 lines, not of 3 */
+};
+
+struct cove_diff_options {
+	uint32_t size;
+	uint32_t flags;
+	/* NULL-terminated; a path below a mount, or on the host, or a glob. NULL: all. */
+	const char *const *paths;
+	uint32_t context; /* lines around a change; 0: 3 */
+	/* Called for each change, sorted by mount and path. Not 0: stop. */
+	int (*change)(void *arg, const struct cove_change *c);
+	void *arg;
+};
+
+/* What differs from the host in the overlay mounts of a sandbox, running or stopped.
+ * Returns the number of changes. The cost follows the changes, not the tree. */
+COVE_API int64_t cove_diff(const char *name, const struct cove_diff_options *o,
+			   struct cove_error *err);
+
+enum cove_finding_flags {
+	COVE_FINDING_HARD = 1 << 0,    /* cannot be accepted */
+	COVE_FINDING_ACCEPTED = 1 << 1 /* was accepted by its id, and stops nothing */
+};
+
+/* What the gate, or a scan, holds against a file. */
+struct cove_finding {
+	uint32_t size;
+	uint32_t flags;
+	const char *id;      /* names this one finding, to accept it */
+	const char *rule;    /* "aws-access-key", "git-hook", "symlink-leaves" ... */
+	const char *path;    /* of the file */
+	const char *inner;   /* path inside an archive, or "" */
+	uint64_t line;       /* 0: the file as a whole */
+	const char *why;     /* one line */
+	const char *excerpt; /* redacted; may be "" */
+};
+
+struct cove_conflict {
+	uint32_t size;
+	const char *source, *path;
+	const char *why;
+};
+
+enum cove_apply_flags {
+	COVE_APPLY_DRY_RUN = 1 << 0,  /* everything but the change of the host */
+	COVE_APPLY_OVERWRITE = 1 << 1 /* where both changed: the sandbox's version */
+};
+
+enum cove_choice {
+	COVE_CHOOSE_NO = 0,
+	COVE_CHOOSE_YES = 1,
+	COVE_CHOOSE_ALL_FILE = 2, /* the rest of this file too */
+	COVE_CHOOSE_NONE_FILE = 3,
+	COVE_CHOOSE_ALL = 4,  /* everything that is left */
+	COVE_CHOOSE_STOP = 5, /* nothing that is left */
+	COVE_CHOOSE_ABORT = 6 /* nothing at all */
+};
+
+struct cove_apply_options {
+	uint32_t size;
+	uint32_t flags;
+	const char *const *paths;  /* as in cove_diff_options */
+	const char *const *accept; /* ids of findings; NULL-terminated */
+	/* Asked for every change (hunk -1, text NULL or the whole diff) and, when that
+	 * was answered with COVE_CHOOSE_YES and there are several hunks, for every hunk.
+	 * NULL: all. */
+	int (*choose)(void *arg, const struct cove_change *c, int32_t hunk,
+		      const char *text, size_t text_len);
+	void (*change)(void *arg, const struct cove_change *c); /* each that lands */
+	void (*finding)(void *arg, const struct cove_finding *f);
+	void (*conflict)(void *arg, const struct cove_conflict *c);
+	void (*progress)(void *arg, const char *what, uint64_t done, uint64_t all);
+	void *arg;
+};
+
+struct cove_apply_result {
+	uint32_t size;
+	uint32_t findings, conflicts;
+	uint32_t pad;
+	uint64_t applied; /* paths changed on the host */
+	uint64_t merged;  /* of these, merged with changes of the host */
+	uint64_t left;    /* changes that stay in the sandbox */
+	uint64_t bytes;
+};
+
+/* Lands changes on the host: gate, conflict check, then all of them or none. Cut off at
+ * any point, the next command completes or takes back. COVE_EFINDINGS, COVE_ECONFLICT:
+ * nothing was touched. r may be NULL. */
+COVE_API int cove_apply(const char *name, const struct cove_apply_options *o,
+			struct cove_apply_result *r, struct cove_error *err);
+
+/* Takes the last apply back, host and sandbox. COVE_ECONFLICT (and conflict() for each)
+ * if the host changed those files since. Uses flags DRY_RUN, change, conflict, arg. */
+COVE_API int cove_undo(const char *name, const struct cove_apply_options *o,
+		       struct cove_apply_result *r, struct cove_error *err);
+
+/* Drops changes for good; the sandbox must be stopped. paths NULL: all. Returns how many.
+ */
+COVE_API int64_t cove_discard(const char *name, const char *const *paths,
+			      struct cove_error *err);
+
+struct cove_scan_options {
+	uint32_t size;
+	uint32_t flags;         /* 0 */
+	const char *rules_file; /* a gitleaks.toml; NULL: the built-in rules */
+	void (*finding)(void *arg, const struct cove_finding *f);
+	void *arg;
+	uint64_t *ret_files, *ret_bytes; /* may be NULL */
+};
+
+/* Looks for secrets in files and directories of the host. COVE_EFINDINGS if any. */
+COVE_API int cove_scan(const char *const *paths, const struct cove_scan_options *o,
+		       struct cove_error *err);
+
+/* ---- snapshots, clones, archives, volumes --------------------------------------- */
+
+/* A consistent cut of workspace, home, image layer and volumes; a running sandbox is
+ * frozen while it is taken. description may be NULL. */
+COVE_API int cove_snapshot(const char *name, const char *tag, const char *description,
+			   struct cove_error *err);
+/* [{"tag":..,"description":..,"parent":..,"time":..,"bytes":..,"files":..}], oldest
+ * first */
+COVE_API int cove_snapshots_json(const char *name, char **ret, struct cove_error *err);
+/* Back to a snapshot, in one step; the sandbox must be stopped. */
+COVE_API int cove_restore(const char *name, const char *tag, struct cove_error *err);
+COVE_API int cove_snapshot_remove(const char *name, const char *tag,
+				  struct cove_error *err);
+
+/* A new sandbox with the spec and files of another, or of its snapshot (tag not NULL).
+ * changes: what is different in its spec, or NULL. */
+COVE_API int cove_clone(const char *name, const char *tag, const char *new_name,
+			const struct cove_spec *changes, struct cove_error *err);
+
+/* One archive with spec, files and snapshots; a running sandbox is frozen while its files
+ * are copied. Volumes stay where they are. */
+COVE_API int cove_export(const char *name, int fd, struct cove_error *err);
+/* A new sandbox from such an archive, which may be anybody's: it is read by a confined
+ * process. name NULL: as it was called; changes: what is different in its spec, or NULL;
+ * ret_name (may be NULL) gets the name. */
+COVE_API int cove_import(const char *name, int fd, const struct cove_spec *changes,
+			 char **ret_name, struct cove_error *err);
+
+/* [{"name":..,"bytes":..,"usedBy":[..]}] */
+COVE_API int cove_volumes_json(char **ret, struct cove_error *err);
+COVE_API int cove_volume_remove(const char *volume, struct cove_error *err);
+
+/* What happened to a sandbox that its user should know and was not told yet, a line each:
+ * files that appeared in a rw mount where the host would run them, and where they were
+ * taken. NULL in *ret if there is nothing new. */
+COVE_API int cove_notices(const char *name, char **ret, struct cove_error *err);
+
+/* ---- audit ---------------------------------------------------------------------- */
+
+/* Calls fn (may be NULL) with each record, one line of JSON without newline, oldest
+ * first; not 0: stop. from_seq: the first wanted (0: all). Returns the sequence number
+ * after the last. The name of a removed sandbox means the log that was kept of it. */
+COVE_API int64_t cove_audit(const char *name, uint64_t from_seq,
+			    int (*fn)(void *arg, const char *line, size_t n), void *arg,
+			    struct cove_error *err);
+/* Checks the chain. COVE_EDAMAGED with the place in the message if a record was edited,
+ * removed, moved or cut off. ret_records may be NULL. */
+COVE_API int cove_audit_verify(const char *name, uint64_t *ret_records,
+			       struct cove_error *err);
 
 /* ---- logging -------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check-layers.sh - a file includes only downward:
-#   base < os, ipc, spec < backend < core < api < roles; guest uses base and ipc;
+#   base < os, ipc, spec, text < backend, work < core < api < roles; guest uses base and ipc;
 #   the command uses nothing but cove.h.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,10 +12,12 @@ allowed() {
 	os) echo base os ;;
 	ipc) echo base ipc ;;
 	spec) echo base spec ;;
+	text) echo base text ;;
+	work) echo base os spec text work ;;
 	backend) echo base os ipc spec backend ;;
-	core) echo base os ipc spec backend core ;;
-	api) echo base os ipc spec backend core api ;;
-	roles) echo base os ipc spec backend core api roles ;;
+	core) echo base os ipc spec text backend work core ;;
+	api) echo base os ipc spec text backend work core api ;;
+	roles) echo base os ipc spec text backend work core api roles ;;
 	guest) echo base ipc guest ;;
 	cli) echo cli ;;
 	*) echo ;;

@@ -3,6 +3,7 @@
 #include "api/handle.h"
 
 #include "base/util.h"
+#include "core/audit_notes.h"
 #include "core/request.h"
 #include "core/terminfo.h"
 
@@ -114,6 +115,8 @@ int cove_exec(struct cove *s, const struct cove_exec_options *opt, struct cove_p
 		return err->code;
 	if (open_proc(s, &o, WIRE_EXEC, payload, out.len, ret, err) < 0)
 		return err->code;
+	if (s->inproc)
+		(*ret)->note = notes_exec(&s->box, payload, out.len);
 	return after_first(s, *ret, err);
 }
 
@@ -162,6 +165,8 @@ static int report(const struct cove_proc *p, struct cove_status *ret,
 			    "the sandbox ended before the process%s%s", *bye ? ": " : "",
 			    bye);
 	}
+	notes_end(&p->owner->box, p->note, st->code, st->signal,
+		  st->failed ? st->sys : 0);
 	v.exited = st->exited && !st->signal;
 	v.code = st->code;
 	v.signal = st->signal;

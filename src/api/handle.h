@@ -27,6 +27,7 @@ struct cove_proc {
 	struct cove *owner;
 	struct stream *stream;
 	int64_t timeout_ms;
+	uint32_t note; /* in process: see notes_end() */
 };
 
 /* The caller's error object, or one to throw away. */

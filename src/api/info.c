@@ -4,6 +4,7 @@
 
 #include "base/io.h"
 #include "base/util.h"
+#include "core/quarantine.h"
 #include "spec/state.h"
 
 #include <fcntl.h>
@@ -165,8 +166,11 @@ static void add_last_run(struct store *st, const char *name, json_t *o)
 
 static void add_paths(struct store *st, const char *name, json_t *o)
 {
+	json_t *taken = quarantine_list(st, name);
 	char path[4400];
 
+	if (taken)
+		json_object_set_new(o, "quarantine", taken);
 	if (store_path(st, name, "", path, sizeof(path)) == 0)
 		json_object_set_new(o, "directory", json_string(path));
 	add_last_run(st, name, o);

@@ -2,10 +2,16 @@
 /* lifecycle - stopping, removing and changing sandboxes by name. */
 #include "api/handle.h"
 
+#include "base/io.h"
 #include "base/util.h"
+#include "core/audit.h"
+#include "core/copymount.h"
+#include "core/workspace.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -152,7 +158,9 @@ int cove_remove(const char *name, uint32_t flags, struct cove_error *err)
 	r = lock_stopped(&st, name, flags & COVE_REMOVE_FORCE, &lock, err);
 	if (r < 0)
 		return r;
-	r = store_remove(&st, name, err);
+	r = audit_keep(&st, name, err);
+	if (r == 0)
+		r = store_remove(&st, name, err);
 	unlock(&st, name, &lock);
 	return r;
 }
@@ -166,7 +174,9 @@ int cove_reset(const char *name, struct cove_error *err)
 	r = lock_stopped(&st, name, false, &lock, err);
 	if (r < 0)
 		return r;
-	r = store_reset(&st, name, err);
+	r = audit_log(&st, name, "reset", json_pack("{s:i}", "uid", (int)getuid()), err);
+	if (r == 0)
+		r = store_reset(&st, name, err);
 	unlock(&st, name, &lock);
 	return r;
 }
@@ -213,14 +223,140 @@ static int update_running(const char *name, const struct spec *old,
 	return r;
 }
 
-static int update_stopped(struct store *st, const char *name, const struct spec *new,
+/* ---- layers of a changed mount list --------------------------------------------- */
+
+/* One more than any that the spec or the record has. */
+static int fresh_layer(struct store *st, const char *name, const struct spec *old)
+{
+	cleanup_fd int record = openat(st->boxes, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int next = 0;
+	struct stat sb;
+	char dir[24];
+
+	for (size_t i = 0; i < old->n_mounts; i++)
+		if (spec_layer_number(old, i) >= next)
+			next = spec_layer_number(old, i) + 1;
+	for (;; next++) {
+		snprintf(dir, sizeof(dir), "m%d", next);
+		if (fstatat(record, dir, &sb, AT_SYMLINK_NOFOLLOW) < 0)
+			return next;
+	}
+}
+
+/* A working directory that went with its mount: then that of the first mount. */
+static int follow_workdir(const struct spec *old, struct spec *new,
 			  struct cove_error *err)
+{
+	const char *dir = new->exec.workdir, *home, *user;
+	bool was = false, is = false;
+	uid_t uid;
+	gid_t gid;
+
+	if (!dir || strcmp(dir, old->exec.workdir ? old->exec.workdir : "") != 0)
+		return 0; /* asked for */
+	for (size_t i = 0; i < old->n_mounts; i++)
+		was |= spec_path_below(dir, old->mounts[i].target);
+	for (size_t i = 0; i < new->n_mounts; i++)
+		is |= spec_path_below(dir, new->mounts[i].target);
+	if (!was || is)
+		return 0;
+	if (box_user(new, &uid, &gid, &home, &user, err) < 0)
+		return err->code;
+	return spec_set(new, "exec.workDir", new->n_mounts ? new->mounts[0].target : home,
+			err);
+}
+
+/* What 'cove diff' would show of it; all paths, where that cannot be told. */
+static uint64_t overlay_changes(struct store *st, const char *name, int layer)
+{
+	uint64_t paths = store_count_layer(st, name, layer, 100000), n = 0;
+	struct cove_error ignored = {0};
+	struct changes list = {0};
+	struct workspace w;
+	char dir[24];
+	int r;
+
+	if (paths == 0 || workspace_open(&w, st, name, 0, &ignored) < 0)
+		return paths;
+	r = changes_list(&list, &w.layers, w.ledgers, NULL, CHANGES_NO_RENAMES, &ignored);
+	snprintf(dir, sizeof(dir), "m%d", layer);
+	for (size_t i = 0; r == 0 && i < list.n; i++)
+		n += strcmp(w.layers.v[list.v[i].layer].name, dir) == 0;
+	changes_clear(&list);
+	workspace_close(&w);
+	return r < 0 ? paths : n;
+}
+
+static uint64_t layer_changes(struct store *st, const char *name, const struct spec *s,
+			      size_t i)
+{
+	int layer = spec_layer_number(s, i);
+	char dir[24];
+
+	if (s->mounts[i].mode == MOUNT_OVERLAY)
+		return overlay_changes(st, name, layer);
+	if (s->mounts[i].mode != MOUNT_COPY)
+		return 0;
+	cleanup_fd int record = openat(st->boxes, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(dir, sizeof(dir), "m%d", layer);
+	return copymount_changes(record, dir, 100000);
+}
+
+/* Nobody's work goes with a mount. */
+static int refuse_loss(struct store *st, const char *name, const struct spec *old,
+		       const struct spec *new, struct cove_error *err)
+{
+	for (size_t i = 0; i < old->n_mounts; i++) {
+		const struct spec_mount *m = &old->mounts[i];
+		uint64_t n;
+
+		if (spec_find_mount(new, m) < new->n_mounts)
+			continue;
+		n = layer_changes(st, name, old, i);
+		if (n == 0)
+			continue;
+		fail(err, COVE_ESTATE, 0,
+		     "the mount of %s holds %llu changed path%s; nothing was changed",
+		     m->target, (unsigned long long)n, n == 1 ? "" : "s");
+		return m->mode == MOUNT_COPY
+			       ? hint(err,
+				      "copy out with 'cove cp' what you need, then "
+				      "'cove reset %s'",
+				      name)
+			       : hint(err, "apply or discard them first: 'cove diff %s'",
+				      name);
+	}
+	return 0;
+}
+
+static void drop_layers(struct store *st, const char *name, const struct spec *old,
+			const struct spec *new)
+{
+	cleanup_fd int record = openat(st->boxes, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	for (size_t i = 0; i < old->n_mounts; i++) {
+		char dir[24];
+
+		snprintf(dir, sizeof(dir), "m%d", spec_layer_number(old, i));
+		if (spec_find_mount(new, &old->mounts[i]) == new->n_mounts)
+			remove_tree_at(record, dir);
+	}
+}
+
+static int update_stopped(struct store *st, const char *name, const struct spec *old,
+			  const struct spec *new, struct cove_error *err)
 {
 	int lock = -1, r = store_lock(st, name, &lock, err);
 
 	if (r < 0)
 		return r;
-	r = store_save(st, name, new, err);
+	r = refuse_loss(st, name, old, new, err);
+	if (r == 0)
+		r = audit_log_spec(st, name, old, new, err);
+	if (r == 0)
+		r = store_save(st, name, new, err);
+	if (r == 0)
+		drop_layers(st, name, old, new);
 	store_clear_run(st, name);
 	close_fd(&lock);
 	return r;
@@ -236,6 +372,8 @@ static int make_updated(struct spec *new, const struct spec *old,
 		r = spec_merge(new, &changes->spec, err);
 	if (r == 0) {
 		r = box_resolve_spec(new, err);
+		if (r == 0)
+			r = follow_workdir(old, new, err);
 		if (r < 0)
 			spec_clear(new);
 	}
@@ -258,9 +396,10 @@ int cove_update(const char *name, const struct cove_spec *changes, uint32_t flag
 	if (r == 0) {
 		r = make_updated(&new, &old, changes, flags, err);
 		if (r == 0) {
+			spec_keep_layers(&new, &old, fresh_layer(&st, name, &old));
 			r = store_is_running(&st, name)
 				    ? update_running(name, &old, &new, err)
-				    : update_stopped(&st, name, &new, err);
+				    : update_stopped(&st, name, &old, &new, err);
 			spec_clear(&new);
 		}
 		spec_clear(&old);

@@ -3,6 +3,8 @@
 #include "api/handle.h"
 
 #include "base/util.h"
+#include "core/audit.h"
+#include "core/provision.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -21,6 +23,15 @@ static int64_t check_disk(void *arg)
 	return next;
 }
 
+static int provision(struct store *st, const struct spec *spec, const char *name,
+		     const struct cove_start_options *o, struct cove_error *err)
+{
+	struct provision_hooks h = {o->progress, o->output, o->arg,
+				    o->flags & COVE_START_DEGRADED};
+
+	return provision_ensure(st, spec, name, &h, err);
+}
+
 static int start_inproc(struct cove *s, const struct cove_spec *spec,
 			const struct cove_start_options *o, struct cove_error *err)
 {
@@ -33,6 +44,7 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	s->inproc = true;
 	s->oneshot = o->flags & COVE_START_ONESHOT;
 	if (box_resolve_spec(&copy, err) < 0 ||
+	    provision(&s->store, &copy, NULL, o, err) < 0 ||
 	    box_start(&s->box, &s->store, NULL, &copy, true,
 		      o->flags & COVE_START_DEGRADED, err) < 0) {
 		spec_clear(&copy);
@@ -75,8 +87,24 @@ static int join_keeper(struct cove *s, const struct cove_start_options *o, bool 
 	return s->session ? 0 : err->code;
 }
 
+/* A sandbox whose log cannot be written is none. */
+static int note_create(struct store *st, const char *name, const struct spec *spec,
+		       struct cove_error *err)
+{
+	struct cove_error ignored = {0};
+	int r = audit_log(
+		st, name, "create",
+		json_pack("{s:i, s:o}", "uid", (int)getuid(), "spec", audit_spec(spec)),
+		err);
+
+	if (r < 0)
+		store_remove(st, name, &ignored);
+	return r;
+}
+
+/* Provisioned first: if that fails, there is no sandbox. */
 static int create_record(struct store *st, const char *name, const struct cove_spec *spec,
-			 struct cove_error *err)
+			 const struct cove_start_options *o, struct cove_error *err)
 {
 	struct spec copy;
 	int r;
@@ -84,8 +112,12 @@ static int create_record(struct store *st, const char *name, const struct cove_s
 	if (spec_copy(&copy, &spec->spec, err) < 0)
 		return err->code;
 	r = box_resolve_spec(&copy, err);
+	if (r == 0 && !store_exists(st, name))
+		r = provision(st, &copy, NULL, o, err);
 	if (r == 0)
 		r = store_create(st, name, &copy, err);
+	if (r == 0)
+		r = note_create(st, name, &copy, err);
 	spec_clear(&copy);
 	return r;
 }
@@ -98,9 +130,12 @@ static int start_named(struct cove *s, const char *name, const struct cove_spec 
 		return fail(err, COVE_EINVAL, 0, "'%.80s' is not a name", name);
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	if (spec && !store_exists(&s->store, name) &&
-	    create_record(&s->store, name, spec, err) < 0 && err->code != COVE_EEXIST)
+	    create_record(&s->store, name, spec, o, err) < 0 && err->code != COVE_EEXIST)
 		return err->code;
 	if (store_load(&s->store, name, &s->spec, err) < 0)
+		return err->code;
+	if (may_start && !store_is_running(&s->store, name) &&
+	    provision(&s->store, &s->spec, name, o, err) < 0)
 		return err->code;
 	return join_keeper(s, o, may_start, err);
 }
@@ -147,19 +182,30 @@ int cove_connect(struct cove **ret, const char *name, struct cove_error *err)
 	return open_handle(ret, name, NULL, NULL, false, ERR(err));
 }
 
-int cove_create(const char *name, const struct cove_spec *spec, struct cove_error *err)
+int cove_create_with(const char *name, const struct cove_spec *spec,
+		     const struct cove_start_options *opt, struct cove_error *err)
 {
+	struct cove_start_options o = {.size = sizeof(o)};
 	struct store st;
 	int r;
 
 	err = ERR(err);
 	if (!name || !spec)
 		return fail(err, COVE_EINVAL, 0, "a name and a spec are needed");
+	if (opt && options_import(&o, sizeof(o), 8, opt, "create options", err) < 0)
+		return err->code;
+	if (o.flags & ~(uint32_t)COVE_START_DEGRADED)
+		return fail(err, COVE_EINVAL, 0, "create: unknown flag");
 	if (handle_store(&st, err) < 0)
 		return err->code;
-	r = create_record(&st, name, spec, err);
+	r = create_record(&st, name, spec, &o, err);
 	store_close(&st);
 	return r;
+}
+
+int cove_create(const char *name, const struct cove_spec *spec, struct cove_error *err)
+{
+	return cove_create_with(name, spec, NULL, err);
 }
 
 int cove_finish(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
@@ -209,8 +255,10 @@ int cove_leave(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
 	pid_t pid;
 
 	err = ERR(err);
-	if (!s->inproc || s->finished || !s->oneshot ||
-	    store_count_changes(&s->store, s->name, 1) > 0)
+	/* Guarded paths are looked at now, so that the caller can tell; and the next one
+	 * may want the same volume at once. */
+	if (!s->inproc || s->finished || !s->oneshot || s->box.guards ||
+	    s->box.volumes.n || store_count_changes(&s->store, s->name, 1) > 0)
 		return cove_finish(s, ret_changes, err);
 	box_forget(&s->box); /* whoever asks after we are gone must not see it */
 	stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,

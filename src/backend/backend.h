@@ -11,18 +11,30 @@
 
 #include "base/error.h"
 #include "os/cgroup.h"
+#include "os/freeze.h"
 #include "spec/spec.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A mount of the spec with all paths made absolute. */
-struct place_mount {
-	const char *source, *target;
-	enum spec_mount_mode mode;
-	const char *layer; /* overlay: a host directory that holds upper/ and work/ */
+/* A path below a mount that the sandbox must not change. */
+struct place_guard {
+	const char *path; /* relative to the mount's target */
+	bool pin;         /* a directory on the way: writable, but not to be moved away */
 };
+
+/* A mount of the spec with all paths made absolute, or a mask. */
+struct place_mount {
+	const char *source; /* NULL: an empty directory in memory */
+	const char *target;
+	enum spec_mount_mode mode; /* copy, volume: like rw, the source is ours */
+	const char *layer; /* overlay: a host directory that holds upper/ and work/ */
+	const struct place_guard *guards; /* a directory comes before what is in it */
+	size_t n_guards;
+};
+
+#define PLACE_MOUNTS_MAX (2 * SPEC_LIST_MAX) /* mounts and masks */
 
 struct place_config {
 	const struct spec *spec;
@@ -56,6 +68,7 @@ struct place {
 	int etc_ref; /* keeps the shared /etc copy from being collected */
 	struct cgroup cgroup;
 	bool has_cgroup;
+	struct freeze freeze;
 	uint32_t missing;       /* CG_* limits that are not enforced */
 	uint32_t missing_asked; /* of these, the ones the user asked for (--degraded) */
 	uint32_t host_uid;      /* the id that the sandbox's user has outside */
@@ -78,6 +91,9 @@ struct backend {
 	/* Changes limits while it runs. */
 	int (*set_limits)(struct place *p, const struct spec *s, bool degraded,
 			  struct cove_error *err);
+	/* Holds everything inside still, or lets it go on; kill and release do the latter
+	 * by themselves. NULL: cannot. */
+	int (*freeze)(struct place *p, bool on, struct cove_error *err);
 	void (*kill)(struct place *p);
 	/* Collects what is left (process, cgroup) once the guest is gone or killed. */
 	void (*release)(struct place *p);

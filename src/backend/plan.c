@@ -31,6 +31,15 @@ static const char *keep(struct plan *p, const char *s)
 	return at;
 }
 
+/* NULL for 0: no limit. */
+static const char *keep_number(struct plan *p, uint64_t v)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+	return v ? keep(p, text) : NULL;
+}
+
 static struct op *add(struct plan *p, enum op_kind kind, const char *source,
 		      const char *target, uint32_t flags)
 {
@@ -128,13 +137,11 @@ static void add_writable(struct plan *p, const struct place_config *c)
 static int add_host_root(struct plan *p, const struct place_config *c,
 			 struct cove_error *err)
 {
-	char options[64], etc[4096];
+	char etc[4096];
 	struct op *o;
 
-	snprintf(options, sizeof(options), "%llu",
-		 (unsigned long long)c->spec->resources.memory_bytes);
 	o = add(p, OP_ROOT_TMPFS, NULL, "", 0);
-	o->arg = c->spec->resources.memory_bytes ? keep(p, options) : NULL;
+	o->arg = keep_number(p, c->spec->resources.memory_bytes);
 	if (etc_ensure(c->cache_dir, etc, sizeof(etc), &p->etc_ref, err) < 0)
 		return wrap(err, "copy of /etc");
 	grant(p, "/", LL_READ_DIR, false);
@@ -171,12 +178,33 @@ static void add_image_root(struct plan *p, const struct place_config *c)
 		add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
 }
 
-static void add_mount(struct plan *p, const struct place_mount *m)
+static void add_guards(struct plan *p, const struct place_mount *m)
+{
+	for (size_t i = 0; i < m->n_guards; i++) {
+		const struct place_guard *g = &m->guards[i];
+		char path[2 * SPEC_STR_MAX];
+
+		if (snprintf(path, sizeof(path), "%s/%s", m->target, g->path) >=
+		    (int)sizeof(path))
+			p->full = true;
+		add(p, OP_GUARD, NULL, path, OPF_HOSTILE | (g->pin ? 0 : OPF_RDONLY));
+	}
+}
+
+static void add_mount(struct plan *p, const struct place_config *c,
+		      const struct place_mount *m)
 {
 	uint32_t flags = OPF_IDMAP | OPF_HIDDEN | OPF_HOSTILE;
 	struct stat st;
 	struct op *o;
 
+	if (!m->source) {
+		add(p, OP_DIR, NULL, m->target, OPF_HOSTILE);
+		o = add(p, OP_TMPFS, NULL, m->target, OPF_HOSTILE);
+		o->arg = keep_number(p, c->spec->resources.memory_bytes);
+		grant(p, m->target, LL_FULL, false);
+		return;
+	}
 	if (stat(m->source, &st) == 0 && !S_ISDIR(st.st_mode))
 		flags |= OPF_FILE;
 	if (!(flags & OPF_FILE))
@@ -189,6 +217,7 @@ static void add_mount(struct plan *p, const struct place_mount *m)
 		    flags | (m->mode == MOUNT_RO ? OPF_RDONLY : 0));
 	}
 	grant(p, m->target, m->mode == MOUNT_RO ? LL_READ_EXEC : LL_FULL, false);
+	add_guards(p, m);
 }
 
 static int by_target(const void *a, const void *b)
@@ -202,15 +231,15 @@ static int by_target(const void *a, const void *b)
 static int add_mounts(struct plan *p, const struct place_config *c,
 		      struct cove_error *err)
 {
-	const struct place_mount *sorted[SPEC_LIST_MAX];
+	const struct place_mount *sorted[PLACE_MOUNTS_MAX];
 
-	if (c->n_mounts > SPEC_LIST_MAX)
-		return fail(err, COVE_EINVAL, 0, "more than %d mounts", SPEC_LIST_MAX);
+	if (c->n_mounts > PLACE_MOUNTS_MAX)
+		return fail(err, COVE_EINVAL, 0, "more than %d mounts", PLACE_MOUNTS_MAX);
 	for (size_t i = 0; i < c->n_mounts; i++)
 		sorted[i] = &c->mounts[i];
 	qsort(sorted, c->n_mounts, sizeof(sorted[0]), by_target);
 	for (size_t i = 0; i < c->n_mounts; i++)
-		add_mount(p, sorted[i]);
+		add_mount(p, c, sorted[i]);
 	return 0;
 }
 
@@ -221,7 +250,9 @@ static size_t arena_need(const struct place_config *c)
 	for (size_t i = 0; i < c->n_mounts; i++) {
 		const struct place_mount *m = &c->mounts[i];
 
-		n += strlen(m->source) + 4 * strlen(m->target) + 64;
+		n += (m->source ? strlen(m->source) : 0) + 4 * strlen(m->target) + 64;
+		for (size_t k = 0; k < m->n_guards; k++)
+			n += strlen(m->target) + strlen(m->guards[k].path) + 2;
 		n += m->layer ? strlen(m->layer) : 0;
 	}
 	n += c->home_dir ? strlen(c->home_dir) : 0;

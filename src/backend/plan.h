@@ -29,6 +29,7 @@ enum op_kind {
 	OP_TMPFS,        /* arg: options */
 	OP_PROC,
 	OP_DEVPTS,
+	OP_GUARD, /* target mounted over itself: read-only, or just not to be moved */
 };
 
 enum op_flags {
@@ -57,8 +58,8 @@ struct landlock_grant {
 	bool optional;
 };
 
-#define PLAN_OPS_MAX 400
-#define PLAN_GRANTS_MAX 300
+#define PLAN_OPS_MAX 4000
+#define PLAN_GRANTS_MAX 600
 
 struct plan {
 	struct op *ops;

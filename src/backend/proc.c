@@ -422,9 +422,16 @@ static int explain_failure(const struct start *s, struct cove_error *err)
 	fail(err, COVE_EUNSUPPORTED, j->error, "%s%s%s%s",
 	     j->error ? "" : "killed at: ", child_stage_text((enum child_stage)j->stage),
 	     *what ? " " : "", what);
-	if (j->stage == STAGE_MOUNT && j->error == EINVAL)
+	if (j->stage == STAGE_MOUNT && j->error == EINVAL &&
+	    s->plan.ops[j->detail].kind == OP_OVERLAY)
 		hint(err, "a directory with other mounts in it, or on a file system that "
 			  "overlayfs cannot use, needs mode ro or rw");
+	if (j->stage == STAGE_MOUNT && j->error == ENOENT)
+		hint(err, "the mount that it lies in is read-only: make the path there");
+	if (j->stage == STAGE_MOUNT && (j->error == ENOTDIR || j->error == EINVAL) &&
+	    s->plan.ops[j->detail].kind != OP_OVERLAY)
+		hint(err, "a directory cannot be mounted over a file, nor a file over a "
+			  "directory");
 	return err->code;
 }
 
@@ -468,6 +475,7 @@ static int release_child(struct start *s, struct place *p, const struct place_co
 
 static void proc_kill(struct place *p)
 {
+	freeze_end(&p->freeze); /* a frozen process may not even notice a SIGKILL */
 	if (p->pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 }
@@ -536,8 +544,11 @@ static int proc_start(struct place *p, const struct place_config *c,
         };
 	int r;
 
-	*p = (struct place){
-		.backend = &backend_process, .link = -1, .pidfd = -1, .etc_ref = -1};
+	*p = (struct place){.backend = &backend_process,
+			    .link = -1,
+			    .pidfd = -1,
+			    .etc_ref = -1,
+			    .freeze = FREEZE_INIT};
 	r = run_start(&s, p, c, err);
 	if (r < 0)
 		proc_release(p);
@@ -551,6 +562,7 @@ const struct backend backend_process = {
 	.start = proc_start,
 	.attest = proc_attest,
 	.set_limits = proc_set_limits,
+	.freeze = proc_freeze,
 	.kill = proc_kill,
 	.release = proc_release,
 };

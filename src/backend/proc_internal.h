@@ -8,6 +8,7 @@
 
 void proc_cgroup_limits(const struct spec *s, struct cgroup_limits *ret);
 bool proc_has_time_ns(void);
+int proc_freeze(struct place *p, bool on, struct cove_error *err);
 int proc_probe(json_t *checks, struct cove_error *err);
 int proc_attest(struct place *p, const struct place_config *c, json_t *items,
 		struct cove_error *err);

@@ -237,6 +237,27 @@ IN_CHILD static long do_tmpfs(int root, const struct op *o)
 	return attach(m, root, o->target, o->flags & OPF_HOSTILE);
 }
 
+/* What is there, mounted over itself: then it cannot be moved or removed, nor, read-only,
+ * be written. It is taken from inside, so what was looked up is what is covered. */
+IN_CHILD static long do_guard(int root, const struct op *o)
+{
+	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
+	long at = raw4(SYS_openat2, root, o->target, &how, sizeof(how)), m, r;
+
+	TRY(at);
+	m = raw3(SYS_open_tree, at, "",
+		 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE_);
+	r = m < 0 ? m : set_attr(m, bind_attr(o));
+	if (r >= 0)
+		r = raw5(SYS_move_mount, m, "", at, "",
+			 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	if (m >= 0)
+		close_raw(m);
+	close_raw(at);
+	return r;
+}
+
 IN_CHILD static long do_op(int root, const struct op *o)
 {
 	switch (o->kind) {
@@ -254,6 +275,8 @@ IN_CHILD static long do_op(int root, const struct op *o)
 		return do_proc(root, o);
 	case OP_DEVPTS:
 		return do_devpts(root, o);
+	case OP_GUARD:
+		return do_guard(root, o);
 	default:
 		return -EINVAL;
 	}

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 int write_all(int fd, const void *data, size_t n)
 {
@@ -238,4 +239,9 @@ int remove_tree_at(int dirfd, const char *name)
 	if (ret < 0)
 		return ret;
 	return unlinkat(dirfd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+int rename_at(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+	return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags) < 0 ? -errno : 0;
 }

@@ -22,6 +22,10 @@ int read_file_at(int dirfd, const char *name, struct buf *b);
 int write_file_atomic(int dirfd, const char *name, const void *data, size_t n,
 		      mode_t mode, int sync);
 
+/* renameat2(2), which not every C library has; flags are those of <linux/fs.h>. -errno.
+ */
+int rename_at(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+
 /* One short write to an existing file (a cgroup or proc knob). */
 int write_knob_at(int dirfd, const char *name, const char *text);
 

@@ -23,6 +23,8 @@
 
 enum {
 	EXIT_SHORT = 1,      /* attest, doctor: something falls short */
+	EXIT_FINDINGS = 1,   /* apply, scan: the gate found something */
+	EXIT_CONFLICT = 2,   /* apply, undo: the host changed the same files */
 	EXIT_USAGE = 2,      /* the command line itself is wrong */
 	EXIT_COVE = 125,     /* cove failed */
 	EXIT_SIGNALLED = 128 /* plus the signal's number */
@@ -70,6 +72,21 @@ enum flag_id {
 	F_TAIL,
 	F_WATCH,
 	F_RECURSIVE,
+	F_ADD_MOUNT,
+	F_MASK,
+	F_STAT,
+	F_NAME_ONLY,
+	F_CONTEXT,
+	F_NO_PAGER,
+	F_DRY_RUN,
+	F_CHOOSE,
+	F_ACCEPT,
+	F_OVERWRITE,
+	F_MESSAGE,
+	F_VERIFY,
+	F_START,
+	F_OUTPUT,
+	F_RULES,
 	F_YES,
 	F_JSON,
 	F_QUIET,
@@ -229,6 +246,19 @@ int cmd_ps(const struct args *a);
 int cmd_cp(const struct args *a);
 int cmd_logs(const struct args *a);
 int cmd_stats(const struct args *a);
+int cmd_diff(const struct args *a);
+int cmd_apply(const struct args *a);
+int cmd_undo(const struct args *a);
+int cmd_discard(const struct args *a);
+int cmd_scan(const struct args *a);
+int cmd_snapshot(const struct args *a);
+int cmd_snapshots(const struct args *a);
+int cmd_restore(const struct args *a);
+int cmd_clone(const struct args *a);
+int cmd_export(const struct args *a);
+int cmd_import(const struct args *a);
+int cmd_volume(const struct args *a);
+int cmd_audit(const struct args *a);
 int cmd_doctor(const struct args *a);
 int cmd_attest(const struct args *a);
 int cmd_version(const struct args *a);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_create - create and set: a sandbox from flags, and a change of one by flags. */
+#include "cli/notice.h"
 #include "cli/spec.h"
+#include "cli/term.h"
 
 #include <stdio.h>
 
@@ -23,6 +25,7 @@ int cmd_create(const struct args *a)
 	cleanup_free char *spec_name = NULL;
 	cleanup_free char *dir = NULL;
 	struct workplace place = {0};
+	struct cove_start_options options = {.size = sizeof(options)};
 	struct cove_error err = {0};
 	int code = cli_refuse_later_parts(a);
 
@@ -37,7 +40,10 @@ int cmd_create(const struct args *a)
 		place.name = spec_name;
 	if (!place.name)
 		return cli_usage(a->cmd, "no name: give one, or set it in the spec file");
-	if (cove_create(place.name, spec, &err) < 0)
+	cli_report_start(a, &options);
+	code = cove_create_with(place.name, spec, &options, &err);
+	cli_progress_end();
+	if (code < 0)
 		return cli_fail(a->cmd->name, &err);
 	return print_created(a, place.name);
 }
@@ -48,7 +54,7 @@ int cmd_set(const struct args *a)
 	struct cove_error err = {0};
 	int code;
 
-	if (!(a->set & (SPEC_FLAGS | EXEC_FLAGS)))
+	if (!(a->set & (SPEC_FLAGS | EXEC_FLAGS | FLAG(F_ADD_MOUNT))))
 		return cli_usage(
 			a->cmd, "nothing to set: name a flag, for example --memory 4GiB");
 	if (cove_spec_new(&spec, &err) < 0)

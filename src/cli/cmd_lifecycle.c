@@ -5,6 +5,7 @@
  */
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "cli/notice.h"
 #include "cli/term.h"
 
 #include <stdio.h>
@@ -82,11 +83,12 @@ static int start_one(const struct job *job, const char *name, struct cove_error 
 	struct cove_start_options o = {
 		.size = sizeof(o),
 		.flags = cli_has(job->a, F_DEGRADED) ? COVE_START_DEGRADED : 0,
-		.progress = cli_progress,
 	};
 	struct cove *box = NULL;
-	int r = cove_start(&box, name, NULL, &o, err);
+	int r;
 
+	cli_report_start(job->a, &o);
+	r = cove_start(&box, name, NULL, &o, err);
 	cove_free(box);
 	return r;
 }

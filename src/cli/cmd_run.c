@@ -6,6 +6,8 @@
  * changed is kept and named at the end. With one the sandbox is created if missing,
  * started if stopped, and left running.
  */
+#include "cli/notice.h"
+#include "cli/review.h"
 #include "cli/session.h"
 #include "cli/spec.h"
 #include "cli/term.h"
@@ -55,10 +57,11 @@ static int start(const struct run *r, const char *name, const struct cove_spec *
 			 /* bash may be missing: then the sandbox must outlive the attempt
 			  */
 			 (!name && r->a->rest ? COVE_START_ONESHOT : 0),
-		.progress = cli_progress,
 	};
-	int code = cove_start(ret, name, spec, &o, err);
+	int code;
 
+	cli_report_start(r->a, &o);
+	code = cove_start(ret, name, spec, &o, err);
 	cli_progress_end();
 	return code;
 }
@@ -103,6 +106,30 @@ static void report_json(const char *name, uint64_t changes, int code)
 	json_decref(json);
 }
 
+/* --apply: what the command changed lands at once, if it succeeded and the gate passes.
+ */
+static int apply_changes(const struct run *r, const char *name)
+{
+	struct cove_apply_result res = {.size = sizeof(res)};
+	struct cove_error err = {0};
+	struct review review;
+	int code, e;
+
+	review_init(&review, r->a);
+	e = cove_apply(name, &review.options, &res, &err);
+	code = review_end(&review, e, &res, &err);
+	if (e == 0 && !review.json && !review.quiet) {
+		cli_note("cove: applied %llu change%s", (unsigned long long)res.applied,
+			 res.applied == 1 ? "" : "s");
+		cli_note("hint: cove undo %s takes it back, cove rm %s forgets it", name,
+			 name);
+	} else if (e < 0 && !review.json) {
+		cli_note("hint: the changes are kept in sandbox %s", name);
+	}
+	review_clear(&review);
+	return code;
+}
+
 /* Ends the one-shot; left-over changes are named, or with --rm removed. */
 static int finish(const struct run *r, struct cove *box, int code)
 {
@@ -121,6 +148,9 @@ static int finish(const struct run *r, struct cove *box, int code)
 	}
 	snprintf(name, sizeof(name), "%s", cove_name(box) ? cove_name(box) : "");
 	cove_free(box);
+	cli_notices(name);
+	if (changes && cli_has(r->a, F_APPLY) && code == 0)
+		return apply_changes(r, name);
 	if (changes && cli_has(r->a, F_RM)) {
 		if (cove_remove(name, COVE_REMOVE_FORCE, &err) < 0)
 			return cli_fail("run", &err);
@@ -132,8 +162,10 @@ static int finish(const struct run *r, struct cove *box, int code)
 		cli_note("cove: %llu changed path%s kept in sandbox %s",
 			 (unsigned long long)changes, changes == 1 ? " is" : "s are",
 			 name);
-		cli_note("hint: cove inspect %s shows where; cove rm %s discards them",
-			 name, name);
+		cli_note("hint: cove diff %s shows them, cove apply %s lands them, cove "
+			 "rm "
+			 "%s drops them",
+			 name, name, name);
 	}
 	return code;
 }
@@ -199,6 +231,8 @@ static int run_named(struct run *r, const char *name)
 		return code;
 	code = session(r, box, true, &out);
 	cove_free(box);
+	if (cli_has(r->a, F_APPLY) && code == 0 && !out.left_by)
+		code = apply_changes(r, name);
 	if (cli_has(r->a, F_RM) && !out.left_by &&
 	    cove_remove(name, COVE_REMOVE_FORCE, &err) < 0)
 		return cli_fail("run", &err);

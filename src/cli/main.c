@@ -4,6 +4,7 @@
  * run; each command is a cmd_*.c of its own.
  */
 #include "cli/cli.h"
+#include "cli/notice.h"
 #include "cli/spec.h"
 
 #include <fcntl.h>
@@ -11,6 +12,8 @@
 
 #define RUN "Run"
 #define MANAGE "Manage sandboxes"
+#define WORK "Review and land changes"
+#define KEEP "Snapshots, clones, volumes"
 #define LOOK "Look"
 #define HOST "This host"
 
@@ -19,8 +22,8 @@
 	 FLAG(F_JSON) | FLAG(F_QUIET))
 /* What can be said about a sandbox that exists. */
 #define SET_FLAGS \
-	((SPEC_FLAGS | EXEC_FLAGS) & \
-	 ~(FLAG(F_NO_MOUNTS) | FLAG(F_PROFILE) | FLAG(F_SPEC)))
+	(((SPEC_FLAGS | EXEC_FLAGS) & ~(FLAG(F_PROFILE) | FLAG(F_SPEC))) | \
+	 FLAG(F_ADD_MOUNT))
 
 /* clang-format off */
 const struct command cli_commands[] = {
@@ -46,6 +49,59 @@ const struct command cli_commands[] = {
 		"copy files into or out of a running sandbox",
 		"cove cp -r api-fix:/tmp/report ./report", "@file",
 		FLAG(F_RECURSIVE) | FLAG(F_QUIET), 2, 2, 0, cmd_cp},
+
+	{"diff", WORK, "NAME [PATH...]",
+		"show what was changed in a sandbox",
+		"cove diff --stat api-fix", "@name",
+		FLAG(F_STAT) | FLAG(F_NAME_ONLY) | FLAG(F_CONTEXT) | FLAG(F_NO_PAGER) | FLAG(F_JSON),
+		1, 255, 0, cmd_diff},
+	{"apply", WORK, "NAME [PATH...]",
+		"land changes on the host, through the gate",
+		"cove apply api-fix src/", "@name",
+		FLAG(F_DRY_RUN) | FLAG(F_CHOOSE) | FLAG(F_ACCEPT) | FLAG(F_OVERWRITE) | FLAG(F_YES) |
+			FLAG(F_JSON) | FLAG(F_QUIET),
+		1, 255, 0, cmd_apply},
+	{"undo", WORK, "NAME",
+		"take the last apply back",
+		"cove undo api-fix", "@name",
+		FLAG(F_DRY_RUN) | FLAG(F_YES) | FLAG(F_JSON) | FLAG(F_QUIET), 1, 1, 0, cmd_undo},
+	{"discard", WORK, "NAME [PATH...]",
+		"drop changes for good",
+		"cove discard api-fix build/", "@name",
+		FLAG(F_YES) | FLAG(F_JSON) | FLAG(F_QUIET), 1, 255, 0, cmd_discard},
+	{"scan", WORK, "PATH...",
+		"look for secrets in files of the host, with the gate's rules",
+		"cove scan --rules gitleaks.toml src/", "@file",
+		FLAG(F_RULES) | FLAG(F_JSON) | FLAG(F_QUIET), 1, 255, 0, cmd_scan},
+
+	{"snapshot", KEEP, "NAME TAG | rm NAME TAG",
+		"keep the state of a sandbox under a tag",
+		"cove snapshot -m 'tests pass' api-fix green", "@name",
+		FLAG(F_MESSAGE) | FLAG(F_YES) | FLAG(F_JSON) | FLAG(F_QUIET), 2, 3, 0, cmd_snapshot},
+	{"snapshots", KEEP, "NAME",
+		"list the snapshots of a sandbox",
+		"cove snapshots api-fix", "@name",
+		FLAG(F_JSON) | FLAG(F_QUIET), 1, 1, 0, cmd_snapshots},
+	{"restore", KEEP, "NAME TAG",
+		"take a sandbox back to a snapshot",
+		"cove restore api-fix green", "@name",
+		FLAG(F_YES) | FLAG(F_QUIET), 2, 2, 0, cmd_restore},
+	{"clone", KEEP, "NAME[@TAG] NEW [FLAGS]",
+		"make a new sandbox from another or from its snapshot",
+		"cove clone golden@ready job-7 --cpus 1 --start", "@name",
+		SET_FLAGS | FLAG(F_START) | FLAG(F_QUIET), 2, 2, 0, cmd_clone},
+	{"export", KEEP, "NAME",
+		"write a sandbox with its snapshots to one archive",
+		"cove export -o api-fix.tar api-fix", "@name",
+		FLAG(F_OUTPUT) | FLAG(F_QUIET), 1, 1, 0, cmd_export},
+	{"import", KEEP, "FILE [NAME] [FLAGS]",
+		"make a sandbox from an archive that export wrote",
+		"cove import api-fix.tar copy --mount ~/src/api:overlay", "@file",
+		(SET_FLAGS & ~FLAG(F_ADD_MOUNT)) | FLAG(F_QUIET), 1, 2, 0, cmd_import},
+	{"volume", KEEP, "ls | rm NAME...",
+		"list and remove volumes",
+		"cove volume ls", "ls rm",
+		FLAG(F_YES) | FLAG(F_JSON) | FLAG(F_QUIET), 1, 255, 0, cmd_volume},
 
 	{"create", MANAGE, "[NAME] [DIR] [FLAGS]",
 		"create a sandbox without starting it",
@@ -109,6 +165,11 @@ const struct command cli_commands[] = {
 		"cove attest api-fix", "@name",
 		FLAG(F_JSON), 1, 1, 0, cmd_attest},
 
+	{"audit", LOOK, "NAME",
+		"print the audit log of a sandbox",
+		"cove audit --verify api-fix", "@name",
+		FLAG(F_FOLLOW) | FLAG(F_VERIFY) | FLAG(F_TAIL) | FLAG(F_JSON), 1, 1, 0, cmd_audit},
+
 	{"doctor", HOST, "",
 		"check what this host can enforce",
 		"cove doctor", NULL,
@@ -169,6 +230,8 @@ static int run_command(const struct command *cmd, int argc, char **argv)
 		if (cli_has(&args, F_VERBOSE))
 			cli_log_enable();
 		code = cmd->run(&args);
+		if (cmd->words && strcmp(cmd->words, "@name") == 0 && args.n_words)
+			cli_notices(args.words[0]);
 	}
 	cli_args_clear(&args);
 	return code;

@@ -2,8 +2,8 @@
 /*
  * opts - every flag of every command in one table, and the one parser for them.
  *
- * --flag VALUE, --flag=VALUE, -f, -itd; "--" ends the flags and starts the command to
- * run. A flag that the command does not take is refused with the nearest that it does.
+ * --flag VALUE, --flag=VALUE, -f, -itd, -U3; "--" ends the flags and starts the command
+ * to run. A flag that the command does not take is refused with the nearest that it does.
  */
 #include "cli/cli.h"
 
@@ -62,7 +62,7 @@ const struct flag cli_flags[FLAG_COUNT] = {
 	[F_RM]        = {"rm", 0, NULL, NULL, NULL,
 		"remove the sandbox and its changes afterwards"},
 	[F_APPLY]     = {"apply", 0, NULL, NULL, NULL,
-		"apply the changes if the gate passes (not in this version)"},
+		"apply the changes at the end if the gate passes"},
 	[F_DEGRADED]  = {"degraded", 0, NULL, NULL, NULL,
 		"run even if a limit cannot be set; ls and attest say so"},
 	[F_TTY]       = {"tty", 't', NULL, NULL, NULL,
@@ -89,6 +89,36 @@ const struct flag cli_flags[FLAG_COUNT] = {
 		"again every second until ^C"},
 	[F_RECURSIVE] = {"recursive", 'r', NULL, NULL, NULL,
 		"copy directories with what is in them"},
+	[F_ADD_MOUNT] = {"add-mount", 0, "SRC[:DST]:MODE", "mounts", "@dir",
+		"add a mount to those there are"},
+	[F_MASK]      = {"mask", 0, "PATH", "mask", "@dir",
+		"a private, empty directory over PATH inside, for example node_modules"},
+	[F_STAT]      = {"stat", 0, NULL, NULL, NULL,
+		"lines added and removed, file by file"},
+	[F_NAME_ONLY] = {"name-only", 0, NULL, NULL, NULL,
+		"only the paths"},
+	[F_CONTEXT]   = {"unified", 'U', "N", NULL, NULL,
+		"lines of context around a change (default 3)"},
+	[F_NO_PAGER]  = {"no-pager", 0, NULL, NULL, NULL,
+		"print straight to the terminal"},
+	[F_DRY_RUN]   = {"dry-run", 'n', NULL, NULL, NULL,
+		"show what would happen and change nothing"},
+	[F_CHOOSE]    = {"interactive", 'i', NULL, NULL, NULL,
+		"choose file by file, hunk by hunk"},
+	[F_ACCEPT]    = {"accept", 0, "ID", NULL, NULL,
+		"let this one finding pass; can be given several times"},
+	[F_OVERWRITE] = {"overwrite", 0, NULL, NULL, NULL,
+		"where the host changed the same file: take the sandbox's"},
+	[F_MESSAGE]   = {"message", 'm', "TEXT", NULL, NULL,
+		"a description"},
+	[F_VERIFY]    = {"verify", 0, NULL, NULL, NULL,
+		"check the chain and say where it is broken"},
+	[F_START]     = {"start", 0, NULL, NULL, NULL,
+		"start it at once"},
+	[F_OUTPUT]    = {"output", 'o', "FILE", NULL, "@file",
+		"write to FILE instead of standard output"},
+	[F_RULES]     = {"rules", 0, "FILE", NULL, "@file",
+		"use the rules of this gitleaks.toml"},
 	[F_YES]       = {"yes", 'y', NULL, NULL, NULL,
 		"do not ask"},
 	[F_JSON]      = {"json", 0, NULL, NULL, NULL,
@@ -196,16 +226,25 @@ static int parse_long(struct args *a, int argc, char **argv, int *i)
 	return 0;
 }
 
-/* One "-abc" word: letters of flags without a value. */
-static int parse_letters(struct args *a, const char *letters)
+/* One "-abc" word. A letter whose flag takes a value ends it: "-U3", or "-U" and the next
+ * word. */
+static int parse_letters(struct args *a, int argc, char **argv, int *i)
 {
-	for (; *letters; letters++) {
+	for (const char *letters = argv[*i] + 1; *letters; letters++) {
 		int id = find_letter(a->cmd, *letters);
 
 		if (id < 0)
 			return cli_usage(a->cmd, "-%c: no such flag%s", *letters,
 					 aside(a->cmd));
-		give(a, id, NULL);
+		if (!cli_flags[id].arg) {
+			give(a, id, NULL);
+			continue;
+		}
+		if (!letters[1] && *i + 1 >= argc)
+			return cli_usage(a->cmd, "-%c: needs a value: %s", *letters,
+					 cli_flags[id].arg);
+		give(a, id, letters[1] ? letters + 1 : argv[++*i]);
+		break;
 	}
 	return 0;
 }
@@ -256,7 +295,7 @@ int cli_parse(struct args *ret, const struct command *cmd, int argc, char **argv
 		if (word[0] == '-' && word[1] == '-')
 			r = parse_long(ret, argc, argv, &i);
 		else if (word[0] == '-' && word[1] != '\0')
-			r = parse_letters(ret, word + 1);
+			r = parse_letters(ret, argc, argv, &i);
 		else if (cmd->command_after && ret->n_words == cmd->command_after) {
 			ret->rest = argv + i;
 			break;

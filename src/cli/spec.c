@@ -5,6 +5,7 @@
  * --spec, COVE_BACKEND, flags. Each flag sets the spec key of its row in cli_flags[].
  */
 #include "cli/spec.h"
+#include "cli/json.h"
 #include "cli/path.h"
 
 #include <jansson.h>
@@ -13,10 +14,6 @@
 
 int cli_refuse_later_parts(const struct args *a)
 {
-	if (cli_has(a, F_APPLY))
-		return cli_failf(
-			a->cmd->name, "the changes are kept; look at them first",
-			"--apply: not in this version: the gate is not built yet");
 	if (cli_has(a, F_AGENT))
 		return cli_failf(
 			a->cmd->name, "name the sandbox, or use --profile",
@@ -80,10 +77,43 @@ static int set_flag(struct cove_spec *spec, const struct given *g, struct cove_e
 	return cove_spec_set(spec, key, entry ? entry : g->value, err);
 }
 
+/* The mounts that the sandbox of the first word has, to add to. */
+static int load_mounts(const struct args *a, struct cove_spec *spec)
+{
+	struct cove_error err = {0};
+	char name[300];
+	char *text = NULL;
+	json_t *all, *only;
+	int r;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(a->words[0], "@"), a->words[0]);
+	if (cove_inspect_json(name, &text, &err) < 0)
+		return cli_fail(a->cmd->name, &err);
+	all = cli_json_take(text, &err);
+	only = json_pack("{s:O}", "mounts",
+			 json_object_get(json_object_get(all, "spec"), "mounts"));
+	text = only ? json_dumps(only, JSON_COMPACT) : NULL;
+	if (text)
+		r = cove_spec_parse(spec, text, strlen(text), name, &err);
+	else
+		r = cli_failf(a->cmd->name, NULL, "%s: its spec cannot be read", name);
+	if (text && r < 0)
+		r = cli_fail(a->cmd->name, &err);
+	free(text);
+	json_decref(only);
+	json_decref(all);
+	return r;
+}
+
 int cli_spec_flags(const struct args *a, struct cove_spec *spec)
 {
 	struct cove_error err = {0};
+	bool adds = cli_has(a, F_ADD_MOUNT) &&
+		    !(a->set & (FLAG(F_MOUNT) | FLAG(F_NO_MOUNTS)));
+	int r = adds ? load_mounts(a, spec) : 0;
 
+	if (r)
+		return r;
 	/* First, wherever it stands: it must not drop a --mount that was asked for. */
 	if (cli_has(a, F_NO_MOUNTS) && cove_spec_set(spec, "mounts", NULL, &err) < 0)
 		return cli_fail(a->cmd->name, &err);

@@ -9,7 +9,9 @@
 
 #include "backend/backend.h"
 #include "core/diskwatch.h"
+#include "core/guard.h"
 #include "core/store.h"
+#include "core/volume.h"
 
 struct box {
 	char name[SPEC_NAME_MAX + 1];
@@ -17,16 +19,19 @@ struct box {
 	struct spec spec;
 	struct store *store; /* borrowed */
 	struct place place;
-	struct place_mount mounts[SPEC_LIST_MAX];
+	struct place_mount mounts[PLACE_MOUNTS_MAX];
 	size_t n_mounts;
 	struct place_config config;
-	char *paths; /* storage behind config and mounts */
+	char *paths;           /* storage behind config and mounts */
+	struct guards *guards; /* of rw mounts, or NULL */
+	struct volume_locks volumes;
 	char hosts[4200];
 	int lock;
 	bool oneshot;
 	bool started;
 	int64_t started_at; /* CLOCK_REALTIME seconds */
 	struct diskwatch disk;
+	struct audit_notes *notes; /* of a one-shot, or NULL */
 };
 
 /* Makes paths absolute and fills what depends on where cove was called: mount sources,
@@ -43,6 +48,12 @@ int box_note_spec(struct box *b, struct cove_error *err);
 
 /* Takes a one-shot without changes off the list ('cove ls'), before its end. */
 void box_forget(struct box *b);
+
+/* Looks at the guarded paths of rw mounts: at the end of a command, and of the box. */
+void box_check_guards(struct box *b);
+
+/* Ends the guest, and leaves everything else for box_end(). */
+void box_halt(struct box *b);
 
 /* After the guest has ended: releases place, lock, RUN directory. For a one-shot also
  * keeps or removes its record. */

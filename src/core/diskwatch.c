@@ -46,6 +46,11 @@ static uint64_t add_up(int dir, const char *name, int depth)
 	return sum;
 }
 
+uint64_t disk_usage(int dir, const char *name)
+{
+	return add_up(dir, name, 0);
+}
+
 static int64_t clock_ms(void)
 {
 	struct timespec t;

@@ -30,4 +30,7 @@ void diskwatch_init(struct diskwatch *w, int boxes, const char *name, uint64_t l
 /* Looks if it is time to. True: over the limit. */
 bool diskwatch_over(struct diskwatch *w, int64_t now_ms);
 
+/* Bytes on disk of the directory name and what is in it; 0 if there is none. */
+uint64_t disk_usage(int dir, const char *name);
+
 #endif

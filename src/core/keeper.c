@@ -127,6 +127,7 @@ void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why)
 
 	if (!k->reason[0])
 		snprintf(k->reason, sizeof(k->reason), "%s", why);
+	keeper_thaw(k);
 	k->kill_at = keeper_now() + grace_ms + 1000;
 	if (k->stopping && grace_ms)
 		return;
@@ -203,7 +204,10 @@ static void arm_timer(struct keeper *k)
 {
 	int64_t next = 0, idle = (int64_t)k->box.spec.resources.idle_ms;
 	struct itimerspec t = {0};
-	int64_t due[4] = {k->ttl_at, k->kill_at,
+	int64_t due[6] = {k->ttl_at,
+			  k->kill_at,
+			  k->thaw_at,
+			  keeper_audit_due(k),
 			  idle && k->idle_since ? k->idle_since + idle : 0,
 			  k->box.disk.next_ms};
 
@@ -223,6 +227,8 @@ static void check_time(struct keeper *k)
 
 	if (read(k->timer, &n, sizeof(n)) < 0)
 		return;
+	if (k->thaw_at && now >= k->thaw_at)
+		keeper_thaw(k);
 	if (box_check_disk(&k->box, now, &next)) {
 		snprintf(k->reason, sizeof(k->reason), DISK_REASON);
 		k->ending = true;
@@ -264,6 +270,9 @@ static void handle(struct keeper *k, const struct epoll_event *e)
 		break;
 	case W_TIMER:
 		check_time(k);
+		break;
+	case W_AUDIT:
+		keeper_audit_ready(k, (uint32_t)e->data.u64);
 		break;
 	case W_CLIENT:
 		c = find_client(k, (uint32_t)e->data.u64);
@@ -310,6 +319,7 @@ static void loop(struct keeper *k)
 			k->idle_since = 0;
 		else if (!k->idle_since)
 			k->idle_since = keeper_now();
+		keeper_audit_turn(k);
 		arm_timer(k);
 		n = epoll_wait(k->epfd, ev, 32, -1);
 		for (int i = 0; i < n && !k->ending; i++)
@@ -380,12 +390,15 @@ int keeper_run(const char *name, bool degraded, int report_fd)
 	r = setup(k, name, degraded, &err);
 	if (r == 0)
 		r = wait_hello(k, &err);
+	if (r == 0)
+		r = keeper_audit_start(k, &err);
 	/* Only now: until its exec the sandbox's child shared our memory, and with it
 	 * this flag, and could not have written its own id maps. */
 	prctl(PR_SET_DUMPABLE, 0);
 	report(report_fd, r, &err);
 	if (r == 0) {
 		loop(k);
+		keeper_audit_stop(k);
 		note_end(k);
 	}
 	close_fd(&k->listener); /* first: who comes now is to find nobody, not a dying one

@@ -12,7 +12,7 @@
 #define RING_MAX (256u * 1024) /* output of the main session kept for attach */
 #define LOG_MAX (8u << 20)     /* then it becomes log.old */
 
-enum what { W_LISTEN = 1, W_GUEST, W_SIGNAL, W_TIMER, W_CLIENT };
+enum what { W_LISTEN = 1, W_GUEST, W_SIGNAL, W_TIMER, W_CLIENT, W_AUDIT };
 
 /* One connection: a link plus a queue for what does not fit into its buffer. */
 struct conn {
@@ -89,7 +89,11 @@ struct keeper {
 	uint32_t next_key;
 	struct route routes[WIRE_STREAMS_MAX];
 	struct main_session main;
+	struct keeper_audit *audit;
 	int64_t ttl_at, idle_since, kill_at; /* ms; 0: not set */
+	struct client *asking;               /* whose verb is being answered */
+	struct client *freezer;              /* holds the sandbox still; NULL: nobody */
+	int64_t thaw_at;                     /* ms; when that ends at the latest */
 	bool ending;                         /* leave the loop */
 	bool stopping;
 	char reason[200];
@@ -127,6 +131,26 @@ void main_clear(struct keeper *k);
 
 /* keeper_verbs.c */
 void verb_from_client(struct keeper *k, struct client *c, const struct wire_frame *f);
+
+/* audit_keeper.c: exec and attach: false, and the client knows, if they cannot be
+ * recorded. runs: the command of the last exec is this stream of the guest. */
+int keeper_audit_start(struct keeper *k, struct cove_error *err);
+bool keeper_audit_exec(struct keeper *k, struct client *c, const struct wire_frame *f);
+void keeper_audit_runs(struct keeper *k, uint32_t slot);
+bool keeper_audit_attach(struct keeper *k, struct client *c, const struct wire_frame *f);
+void keeper_audit_frame(struct keeper *k, const struct wire_frame *f); /* the guest's */
+int keeper_audit_spec(struct keeper *k, const struct spec *new, struct cove_error *err);
+void keeper_audit_kill(struct keeper *k);
+void keeper_audit_ready(struct keeper *k, uint32_t index); /* W_AUDIT */
+void keeper_audit_turn(struct keeper *k);
+int64_t keeper_audit_due(const struct keeper *k); /* ms; 0: nothing waits */
+void keeper_audit_stop(struct keeper *k);
+
+/* keeper_freeze.c */
+json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_thaw(struct keeper *k, json_t *args, struct cove_error *err);
+void keeper_thaw(struct keeper *k); /* not frozen is fine */
+void freeze_client_gone(struct keeper *k, const struct client *c);
 
 /* keeper.c */
 void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why);

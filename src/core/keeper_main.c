@@ -124,6 +124,7 @@ void main_start(struct keeper *k, struct client *c, const struct wire_frame *f, 
 		return;
 	}
 	k->routes[slot].is_main = true;
+	keeper_audit_runs(k, slot);
 	buf_clear(&m->in);
 	buf_clear(&m->exit_payload);
 	m->slot = slot;
@@ -149,6 +150,8 @@ void main_attach(struct keeper *k, struct client *c, const struct wire_frame *f)
 			    "'cove run NAME -- COMMAND' starts one");
 		return;
 	}
+	if (!keeper_audit_attach(k, c, f))
+		return;
 	v = add_viewer(k, c, f->stream, false);
 	if (!v) {
 		client_fail(c, f->stream, COVE_ENOMEM, ENOMEM, "attach", NULL);

@@ -104,6 +104,8 @@ static void open_stream(struct keeper *k, struct client *c, const struct wire_fr
 			    NULL);
 		return;
 	}
+	if (f->type == WIRE_EXEC && !keeper_audit_exec(k, c, f))
+		return;
 	if (f->type == WIRE_EXEC && (exec_flags(f) & WIRE_EXEC_MAIN) && main_accepts(k)) {
 		main_start(k, c, f, exec_flags(f) & WIRE_EXEC_PTY);
 		return;
@@ -114,6 +116,8 @@ static void open_stream(struct keeper *k, struct client *c, const struct wire_fr
 		return;
 	}
 	k->routes[slot].exec = f->type == WIRE_EXEC;
+	if (f->type == WIRE_EXEC)
+		keeper_audit_runs(k, slot);
 	send_guest(k, f, slot);
 }
 
@@ -187,6 +191,7 @@ void relay_from_client(struct keeper *k, struct client *c, const struct wire_fra
 void relay_client_gone(struct keeper *k, struct client *c)
 {
 	main_client_gone(k, c);
+	freeze_client_gone(k, c);
 	for (uint32_t i = 1; i < WIRE_STREAMS_MAX; i++) {
 		struct route *r = &k->routes[i];
 		struct wire_frame close = {.type = WIRE_CLOSE};
@@ -247,6 +252,9 @@ int relay_from_guest(struct keeper *k, const struct wire_frame *f)
 	r = f->stream < WIRE_STREAMS_MAX ? &k->routes[f->stream] : NULL;
 	if (!r || !r->used || r->closed_by_guest)
 		return f->type >= WIRE_DATA && f->type <= WIRE_CLOSE ? 0 : -EPROTO;
+	if (f->type == WIRE_EXIT)
+		box_check_guards(&k->box); /* before its client goes on */
+	keeper_audit_frame(k, f);
 	if (r->is_main)
 		return main_from_guest(k, f);
 	if (f->type == WIRE_DATA &&

@@ -25,6 +25,7 @@ static json_t *verb_kill(struct keeper *k, json_t *args, struct cove_error *err)
 {
 	(void)args;
 	(void)err;
+	keeper_audit_kill(k);
 	k->box.place.backend->kill(&k->box.place);
 	snprintf(k->reason, sizeof(k->reason), "killed");
 	return json_pack("{s:b}", "killed", 1);
@@ -82,6 +83,7 @@ static json_t *verb_update(struct keeper *k, json_t *args, struct cove_error *er
 	if (spec_parse(&s, text, strlen(text), "update", &problems, err) < 0)
 		return NULL;
 	if (k->box.place.backend->set_limits(&k->box.place, &s, degraded, err) < 0 ||
+	    keeper_audit_spec(k, &s, err) < 0 ||
 	    store_save(&k->store, k->box.name, &s, err) < 0) {
 		struct cove_error ignored;
 
@@ -109,6 +111,8 @@ static const struct {
 	{"stats",  verb_stats },
         {"state",  verb_state },
         {"update", verb_update},
+	{"freeze", verb_freeze},
+        {"thaw",   verb_thaw  },
 };
 
 static void answer(struct client *c, uint32_t cid, json_t *j)
@@ -163,7 +167,9 @@ void verb_from_client(struct keeper *k, struct client *c, const struct wire_fram
 		else if (a.tag == WIRE_A_TEXT)
 			wire_attr_str(&a, text, WIRE_PAYLOAD_MAX + 1);
 	}
+	k->asking = c;
 	j = text ? run_verb(k, name, text, &err) : NULL;
+	k->asking = NULL;
 	if (j)
 		answer(c, f->stream, j);
 	else

@@ -281,7 +281,7 @@ static int check_name(const char *name, struct cove_error *err)
 		    SPEC_NAME_MAX);
 }
 
-static int write_spec(int dir, const struct spec *spec, int sync, struct cove_error *err)
+int store_write_spec(int dir, const struct spec *spec, int sync, struct cove_error *err)
 {
 	json_t *j = spec_json(spec, true);
 	char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
@@ -309,7 +309,7 @@ int store_create(struct store *s, const char *name, const struct spec *spec,
 	cleanup_fd int dir = openat(s->boxes, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fail(err, COVE_EIO, errno, "create %s", name);
-	r = write_spec(dir, spec, 1, err);
+	r = store_write_spec(dir, spec, 1, err);
 	if (r == 0 && store_rename_new(s->boxes, tmp, name) < 0) {
 		r = errno == EEXIST ? fail(err, COVE_EEXIST, 0, "%s exists already", name)
 				    : fail(err, COVE_EIO, errno, "create %s", name);
@@ -371,7 +371,7 @@ int store_save(struct store *s, const char *name, const struct spec *spec,
 
 	if (dir < 0)
 		return missing(s, name, err);
-	return write_spec(dir, spec, 1, err);
+	return store_write_spec(dir, spec, 1, err);
 }
 
 int store_remove(struct store *s, const char *name, struct cove_error *err)
@@ -397,7 +397,8 @@ bool store_is_layer(const char *name)
 static bool is_data(const char *name)
 {
 	return store_is_layer(name) || strcmp(name, "home") == 0 ||
-	       strcmp(name, "root") == 0 || strcmp(name, "log") == 0;
+	       strcmp(name, "root") == 0 || strcmp(name, "mask") == 0 ||
+	       strcmp(name, "log") == 0;
 }
 
 DIR *store_open_record(struct store *s, const char *name)

@@ -2,7 +2,8 @@
 /*
  * store - sandboxes on disk, and who is running.
  *
- *	HOME/sandboxes/NAME/	spec.json, log, home/, root/, mN/{upper,work}
+ *	HOME/sandboxes/NAME/	spec.json, log, home/, root/, mask/, quarantine/,
+ *				mN/{upper,work,copy}
  *	HOME/cache/		shared, can be made again
  *	RUN/NAME/		lock, s (the control socket), cgroup, spec.json
  *(one-shots)
@@ -72,6 +73,8 @@ int store_run_path(const struct store *s, const char *name, const char *which, c
 
 /* How many paths the upper layers of a record hold (0 when it has none). Stops at max. */
 uint64_t store_count_changes(struct store *s, const char *name, uint64_t max);
+/* The same for the layer mN alone. */
+uint64_t store_count_layer(struct store *s, const char *name, int layer, uint64_t max);
 
 /* A one-shot's record directory: the spare that an earlier one left, or a new one. -1 and
  * errno on failure. */

@@ -11,7 +11,9 @@
 
 int store_rename_new(int dir, const char *from, const char *to);     /* like renameat2 */
 int store_open_lock(struct store *s, const char *name, bool create); /* fd or -errno */
-DIR *store_open_record(struct store *s, const char *name);           /* NULL and errno */
+/* SPEC_FILE in a record or in one that is being made. */
+int store_write_spec(int dir, const struct spec *spec, int sync, struct cove_error *err);
+DIR *store_open_record(struct store *s, const char *name); /* NULL and errno */
 bool store_is_layer(const char *name); /* m0, m1 ...: the layers of overlay mounts */
 
 #endif

@@ -8,6 +8,9 @@
 
 #include "base/io.h"
 #include "base/util.h"
+#include "core/audit.h"
+#include "core/quarantine.h"
+#include "core/workspace.h"
 #include "os/cgroup.h"
 
 #include <fcntl.h>
@@ -57,6 +60,14 @@ uint64_t store_count_changes(struct store *s, const char *name, uint64_t max)
 	}
 	closedir(d);
 	return n;
+}
+
+uint64_t store_count_layer(struct store *s, const char *name, int layer, uint64_t max)
+{
+	char upper[SPEC_NAME_MAX + 40];
+
+	snprintf(upper, sizeof(upper), "%s/m%d/upper", name, layer);
+	return count_paths(s->boxes, upper, max, 0);
 }
 
 #define SPARE ".spare"
@@ -117,7 +128,7 @@ int store_settle(struct store *s, const char *name, uint64_t *ret_changes,
 		return 0;
 	}
 	n = store_count_changes(s, name, 100000);
-	if (n == 0)
+	if (n == 0 && !quarantine_any(s, name))
 		return recycle(s, name, err);
 	syncfs(s->boxes); /* the overlay was volatile: from now on it lasts */
 	*ret_changes = n;
@@ -166,8 +177,10 @@ static void sweep_run(struct store *s, const char *name)
 	if (just_made(s, name, fd))
 		return;
 	sweep_cgroup(s, name);
-	if (store_settle(s, name, &changes, &err) == 0)
+	if (store_settle(s, name, &changes, &err) == 0) {
+		audit_swept(s, name);
 		store_clear_run(s, name);
+	}
 }
 
 /* Directories on their way in or out, whose maker is gone. */
@@ -206,4 +219,5 @@ void store_sweep(struct store *s)
 	closedir(d);
 	sweep_halves(s->run_fd);
 	sweep_halves(s->boxes);
+	workspace_sweep(s);
 }

@@ -88,6 +88,7 @@ int cgroup_attach(struct cgroup *c, pid_t pid);
 int cgroup_clone_fd(struct cgroup *c);
 
 int cgroup_stats(const struct cgroup *c, struct cgroup_stats *ret); /* 0 or -errno */
+int cgroup_cpu(const struct cgroup *c, uint64_t *ret_ns);           /* the same */
 
 /* What the kernel says is in force. swap_bytes is UINT64_MAX when swap is not limited;
  * account is set when cpu time is counted. 0 or -errno. */

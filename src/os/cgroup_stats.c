@@ -77,3 +77,20 @@ int cgroup_stats(const struct cgroup *c, struct cgroup_stats *ret)
 	*ret = s;
 	return 0;
 }
+
+int cgroup_cpu(const struct cgroup *c, uint64_t *ret_ns)
+{
+	struct cgroup_stats s = {0};
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		int r;
+
+		if (!(c->dir[i].bits & CG_ACCOUNT))
+			continue;
+		r = cpu_stats(&c->dir[i], &s);
+		if (r == 0)
+			*ret_ns = s.cpu_ns;
+		return r;
+	}
+	return -ENOENT;
+}

@@ -152,6 +152,8 @@ extern const struct kind item_texts; /* arg: struct text_rule */
 extern const struct kind item_ports; /* a port or a range */
 extern const struct kind
 	item_end; /* of a published port; arg: struct text_rule of a path */
+extern const struct kind item_flag;    /* true or false */
+extern const struct kind item_number;  /* arg: struct number_rule */
 extern const struct kind item_seconds; /* arg: struct number_rule */
 extern const struct kind item_mib;     /* arg: struct number_rule */
 extern const struct kind item_command; /* string or list of strings */

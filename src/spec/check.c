@@ -215,11 +215,12 @@ const char *check_socket(const char *text)
 	return has_dotdot(text) ? "contains '..'; write the path without it" : NULL;
 }
 
-/* text without "//", "/./" and a last "/", in out; false if it does not fit. */
-static bool path_squeeze(const char *text, char *out, size_t size)
+bool spec_path_clean(const char *text, char *out, size_t size)
 {
 	size_t n = 0;
 
+	if (text[0] != '/' || size < 2)
+		return false;
 	while (*text) {
 		size_t len;
 
@@ -269,7 +270,7 @@ const char *check_target(const char *text)
 
 	if (bad)
 		return bad;
-	if (!path_squeeze(text, path, sizeof(path)))
+	if (!spec_path_clean(text, path, sizeof(path)))
 		return "is too long";
 	if (strncmp(path, "/lib", 4) == 0 && !strchr(path + 1, '/') && strlen(path) <= 7)
 		return why; /* /lib, /lib32, /lib64, /libx32 */
@@ -281,6 +282,18 @@ const char *check_target(const char *text)
 			return why;
 	}
 	return NULL;
+}
+
+const char *check_inner(const char *text)
+{
+	if (text[0] == '/' || !text[strspn(text, "./")] || has_control(text))
+		return "is not a path below the mount";
+	return has_dotdot(text) ? "contains '..'; write the path without it" : NULL;
+}
+
+const char *check_mask(const char *text)
+{
+	return text[0] == '/' ? check_target(text) : check_inner(text);
 }
 
 const char *spec_target_problem(const char *target)

@@ -17,6 +17,8 @@ const char *check_host_port(const char *text); /* the same, with or without :POR
 const char *check_ports(const char *text);     /* 443 or 8000-8100 */
 const char *check_path(const char *text);      /* any path, relative or not */
 const char *check_target(const char *text);    /* where something may be mounted inside */
+const char *check_mask(const char *text);      /* a target, or a path below a mount */
+const char *check_inner(const char *text);     /* below a mount: relative, no '..' */
 const char *check_socket(const char *text);    /* absolute path, no '..' */
 const char *check_glob(const char *text);
 const char *check_url_path(const char *text); /* "/v1/" and so on */

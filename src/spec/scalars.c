@@ -358,5 +358,26 @@ static void item_mib_bind(struct bind *b, const struct field *f, void *base,
 		json_put(b, base, f->key, json_integer((json_int_t)(v / rule->unit)));
 }
 
+static void item_number_bind(struct bind *b, const struct field *f, void *base,
+			     const struct node *n)
+{
+	uint64_t v;
+
+	if (number_read(b, n, f->arg, parse_count, &v))
+		json_put(b, base, f->key, json_integer((json_int_t)v));
+}
+
+static void item_flag_bind(struct bind *b, const struct field *f, void *base,
+			   const struct node *n)
+{
+	static const char *const words[] = {"false", "true", NULL};
+	int v = bind_enum(b, n, words);
+
+	if (v >= 0)
+		json_put(b, base, f->key, json_boolean(v));
+}
+
+const struct kind item_flag = {.bind = item_flag_bind};
+const struct kind item_number = {.bind = item_number_bind};
 const struct kind item_seconds = {.bind = item_seconds_bind};
 const struct kind item_mib = {.bind = item_mib_bind};

@@ -37,6 +37,7 @@ enum { /* bits of spec.given; resources have their own */
        GIVEN_GATE,
        GIVEN_SERVICES,
        GIVEN_PROVISION,
+       GIVEN_MASK,
 };
 
 /* Rows: a key of the spec; one of its limits, which remembers by itself that it was asked
@@ -58,6 +59,7 @@ static const struct text_rule host_port_rule = {check_host_port, "a host", true}
 static const struct text_rule ports_rule = {check_ports, "a port or a range", false};
 static const struct text_rule glob_rule = {check_glob, "a pattern", false};
 static const struct text_rule path_rule = {check_path, "a path", false};
+static const struct text_rule mask_rule = {check_mask, "a path", false};
 static const struct text_rule env_rule = {check_env_name, "a variable name", false};
 
 /* ---- network -------------------------------------------------------------------- */
@@ -327,6 +329,7 @@ static const struct field spec_fields[] = {
 	ITEM("resources", kind_object, &resources_object),
 	ITEM("exec", kind_object, &exec_object),
 	KEY("mounts", kind_mounts, mounts, &mount_object, MOUNTS),
+	KEY("mask", kind_strings, mask, &mask_rule, MASK),
 	KEY("secrets", kind_list, secrets, &secret_object, SECRETS),
 	KEY("ports", kind_list, ports, &port_object, PORTS),
 	KEY("gate", kind_gate, gate, &gate_object, GATE),

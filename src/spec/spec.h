@@ -54,6 +54,9 @@ struct spec_mount {
 	char *source; /* as written; "." and relative paths are resolved by the caller */
 	char *target; /* NULL: same as source */
 	enum spec_mount_mode mode;
+	bool shared; /* volume: others that say so too may mount it at the same time */
+	int layer;   /* see spec_layer_number(); -1: its position */
+	struct spec_strings unprotect; /* rw: guarded paths that may be changed */
 };
 
 struct spec {
@@ -90,6 +93,7 @@ struct spec {
 	} exec;
 	struct spec_mount *mounts;
 	size_t n_mounts;
+	struct spec_strings mask; /* private directories; resolved: absolute, clean */
 	json_t *secrets, *ports, *gate, *services, *provision; /* validated, or NULL */
 	uint64_t given; /* keys that were named, even with their default; for spec_merge()
 			 */
@@ -128,6 +132,25 @@ bool spec_name_ok(const char *name);
  * path"), or NULL if it is fine. For targets that only the caller knows: a relative
  * source's path. */
 const char *spec_target_problem(const char *target);
+
+/* ---- mounts of a spec whose targets are resolved (absolute and clean) ----------- */
+
+/* N of record/mN, where mount i keeps what it has on disk: as long as it is the same
+ * mount, whatever its place in the list. */
+int spec_layer_number(const struct spec *s, size_t i);
+/* Gives each mount of `new` the layer that the same mount has in `old`, and those that
+ * are new the numbers from `fresh` on, which nothing on disk has. */
+void spec_keep_layers(struct spec *new, const struct spec *old, int fresh);
+/* The mount at the same place with the same source, or n_mounts. */
+size_t spec_find_mount(const struct spec *s, const struct spec_mount *like);
+/* What other mounts and masks cover below mount i, as paths relative to its target.
+ * Returns how many there are; ret (borrowed strings) gets at most max of them. */
+size_t spec_skips(const struct spec *s, size_t i, const char **ret, size_t max);
+/* Is path the directory dir or below it? Both clean and absolute. */
+bool spec_path_below(const char *path, const char *dir);
+/* path without "//", "/./" and a last "/"; false if it is not absolute or does not fit.
+ */
+bool spec_path_clean(const char *path, char *out, size_t size);
 
 /* "2GiB", "512M", "1.5g", "1024" (in `unit` bytes when no suffix) ; "90", "90s", "5m",
  * "2h", "1d" */

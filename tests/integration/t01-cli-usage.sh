@@ -68,21 +68,45 @@ ok 'too few and too many words' '
 	usage cove help no-such-verb
 	usage cove run a b -- true
 	usage cove run ./ ./ -- true
-	usage cove run a ./ c -- true'
+	usage cove run a ./ c -- true
+	usage cove diff
+	usage cove apply
+	usage cove undo
+	usage cove undo a b
+	usage cove discard
+	usage cove scan
+	usage cove snapshot a
+	usage cove snapshot a b c
+	usage cove snapshot rm a b c
+	usage cove snapshot rm a b -m text
+	usage cove snapshots
+	usage cove restore a
+	usage cove clone a
+	usage cove export
+	usage cove import
+	usage cove volume
+	usage cove volume frobnicate
+	usage cove volume rm
+	usage cove volume ls a
+	usage cove audit'
+ok 'values that are no number' '
+	usage cove diff -U many a
+	usage cove diff --unified=-1 a
+	usage cove audit --tail many a'
 ok 'what needs a name says so' '
 	usage cove run --detach --no-mounts -- true
 	usage cove run --keep --no-mounts -- true
 	usage cove create'
 ok 'flags that exclude each other' '
 	usage cove run --keep --rm -- true
-	usage cove run -t -T -- true'
+	usage cove run -t -T -- true
+	usage cove audit --verify --tail 3 a
+	usage cove audit --verify --follow a'
 ok 'cp: exactly one side is a sandbox' 'usage cove cp a b; usage cove cp a:/b c:/d; usage cove cp a: b'
 ok 'ls: a filter that does not exist' 'usage cove ls --filter colour=red; usage cove ls --filter state'
 ok 'parts that come later are refused in one line, exit 125' '
-	for f in --apply "--agent x"; do
-		rc_is 125 cove run $f --no-mounts -- true 2>"$T/e"
-		has "$(cat "$T/e")" "not in this version"
-	done'
+	rc_is 125 cove run --agent x --no-mounts -- true 2>"$T/e"
+	has "$(cat "$T/e")" "not in this version"'
 ok 'an --env name that is not set, or is no name' '
 	usage cove run --no-mounts --env CT_NOT_SET_ANYWHERE -- true
 	usage cove run --no-mounts --env =x -- true'
@@ -99,10 +123,17 @@ ok 'every verb and flag is in the man page, and no other' '
 	cove __verbs | sed -n "s/^verb //p" | sort -u >"$T/verbs"
 	sed -n "/^\.Sh VERBS/,/^\.Sh FLAGS/s/^\.It Cm \([a-z]*\).*/\1/p" "$page" | sort -u >"$T/man-verbs"
 	diff "$T/verbs" "$T/man-verbs"'
+ok 'every verb has an example in the man page' '
+	for v in $verbs; do grep -q "^\.Dl .*cove $v" "$COVE_SRC/man/cove.1" || { echo "$v"; false; }; done'
+ok 'every exit code of the man page is in STABILITY, and the reverse' '
+	sed -n "/^\.Sh EXIT STATUS/,/^\.Sh EXAMPLES/s/^\.It \([0-9]*\)$/\1/p" "$COVE_SRC/man/cove.1" | sort >"$T/man-codes"
+	sed -n "/^| exit code/,/^$/p" "$COVE_SRC/docs/STABILITY.md" | cut -d"|" -f2 | tr -d "+," |
+		grep -o "\b[0-9][0-9]*\b" | grep -vx 128 | sort >"$T/codes"
+	diff "$T/man-codes" "$T/codes"'
 if command -v mandoc >/dev/null; then
-	ok 'the man page has no lint' 'mandoc -Tlint -Wwarning "$COVE_SRC/man/cove.1"'
+	ok 'the man pages have no lint' 'mandoc -Tlint -Wwarning "$COVE_SRC"/man/*.[15]'
 else
-	skip 'the man page has no lint' 'needs mandoc'
+	skip 'the man pages have no lint' 'needs mandoc'
 fi
 
 ok 'completion scripts hold every verb and flag' '
@@ -118,7 +149,7 @@ if command -v bash >/dev/null; then
 		echo "${COMPREPLY[*]}"
 		END
 		bash -n "$T/bash"
-		same "restart reset" "$(bash "$T/try" "$T/bash" cove re)"
+		same "restore restart reset" "$(bash "$T/try" "$T/bash" cove re)"
 		same "--memory" "$(bash "$T/try" "$T/bash" cove run --mem)"
 		same "none" "$(bash "$T/try" "$T/bash" cove run --net n)"
 		same "trust" "$(bash "$T/try" "$T/bash" cove config tr)"'

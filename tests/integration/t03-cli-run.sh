@@ -14,7 +14,7 @@ ok 'left-over changes are kept, counted and named' '
 	test ! -s "$T/o" && test ! -e new
 	has "$(sed -n 1p "$T/e")" "cove: 1 changed path is kept in sandbox "
 	name=$(sed -n "1s/.* //p" "$T/e")
-	has "$(sed -n 2p "$T/e")" "cove rm $name"
+	for v in diff apply rm; do has "$(sed -n 2p "$T/e")" "cove $v $name"; done
 	same "$name" "$(cove ls -q)"
 	same stopped "$(cove inspect "$name" | jq -r .state)"
 	same 1 "$(cove run -q "$name" -- cat new)"
@@ -41,6 +41,31 @@ ok 'changes survive a failing command and a kill' '
 	cove rm "$(cove ls -q)"
 	cove run -q -- sh -c "echo 1 >new; kill -9 \$\$" || same 137 $?
 	cove rm "$(cove ls -q)"'
+ok '--apply: the changes land when the command succeeded' '
+	cove run --apply -- sh -c "echo 1 >landed" >"$T/o" 2>"$T/e"
+	has "$(cat "$T/o")" "A landed"
+	has "$(cat "$T/e")" "applied 1 change"
+	same 1 "$(cat landed)"
+	name=$(cove ls -q)
+	has "$(cat "$T/e")" "cove undo $name"
+	cove undo -q "$name"
+	test ! -e landed
+	cove rm "$name"'
+ok '--apply: nothing lands, and all is kept, when it failed or the gate refuses' '
+	cove run --apply -- sh -c "echo 1 >new; exit 4" 2>"$T/e" || same 4 $?
+	test ! -e new
+	cove rm "$(cove ls -q)"
+	cove run --apply -- sh -c "echo 1 >new; echo use x >.envrc" 2>"$T/e" || same 1 $?
+	test ! -e new && test ! -e .envrc
+	has "$(cat "$T/e")" ".envrc: direnv"
+	name=$(cove ls -q)
+	has "$(cat "$T/e")" "$name"
+	same ".envrc new" "$(cove diff --name-only "$name" | paste -sd" ")"
+	cove rm "$name"'
+ok '--apply with nothing to apply says nothing' '
+	cove run --apply -- true >"$T/o" 2>"$T/e"
+	test ! -s "$T/o" && test ! -s "$T/e"
+	wait_for 2 nothing cove ls -q'
 ok 'without a command and without a terminal: usage' 'rc_is 2 cove run </dev/null 2>"$T/e"'
 ok 'a command that is not there is named' '
 	rc_is 127 cove run -q --no-mounts -- no-such-program 2>"$T/e"

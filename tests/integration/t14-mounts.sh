@@ -85,7 +85,7 @@ ok 'an unknown mode is an error' '
 	rc=0; cove run -q --no-mounts --mount "$P:banana" -- true 2>"$T/err" || rc=$?
 	[ $rc -eq 125 ] || [ $rc -eq 2 ]
 	has "$(cat "$T/err")" banana'
-ok 'modes that need another issue say so' '
+ok 'networks that need the egress role say so' '
 	rc_is 125 cove run -q --no-mounts --net open -- true 2>"$T/err"
 	has "$(cat "$T/err")" egress'
 ok 'inside, only the mounts and the image are there' '

@@ -51,7 +51,8 @@ static void defaults_are_as_documented(void)
 		  "\"diskGiB\":20,\"ttlSeconds\":0,\"idleSeconds\":0,\"swap\":0,\"pids\":"
 		  "512},"
 		  "\"exec\":{\"user\":\"agent\",\"workDir\":\".\",\"env\":{},"
-		  "\"timeoutSeconds\":0},\"mounts\":[],\"secrets\":[],\"ports\":[],"
+		  "\"timeoutSeconds\":0},\"mounts\":[],\"mask\":[],\"secrets\":[],"
+		  "\"ports\":[],"
 		  "\"gate\":{"
 		  "\"allow\":[\"**\"],\"deny\":[],\"maxFileMiB\":10,\"maxTotalMiB\":100},"
 		  "\"services\":[],\"provision\":[]}") == 0,

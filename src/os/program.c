@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/program.h"
+
+#include "base/util.h"
+
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* The file that holds this code: the program itself, or libcove.so. */
+static int find_self(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	char *out = arg;
+	uintptr_t here = (uintptr_t)&find_self;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + p->p_vaddr;
+
+		if (p->p_type != PT_LOAD || here < start || here >= start + p->p_memsz)
+			continue;
+		if (info->dlpi_name && info->dlpi_name[0])
+			snprintf(out, PATH_MAX, "%s", info->dlpi_name);
+		return 1;
+	}
+	return 0;
+}
+
+static bool try_file(char *out, const char *dir, const char *name)
+{
+	return snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX &&
+	       access(out, X_OK) == 0;
+}
+
+static bool beside(char *out, char *program, const char *name)
+{
+	char *slash = strrchr(program, '/');
+	char dir[PATH_MAX + 32];
+
+	if (!slash)
+		return false;
+	*slash = '\0';
+	if (try_file(out, program, name))
+		return true;
+	snprintf(dir, sizeof(dir), "%s/../libexec/cove", program);
+	return try_file(out, dir, name);
+}
+
+const char *program_find(char cache[PATH_MAX], const char *name, const char *env,
+			 struct cove_error *err)
+{
+	const char *named = getenv(env);
+	char program[PATH_MAX];
+	ssize_t n;
+
+	if (cache[0])
+		return cache;
+	if (named && *named) {
+		snprintf(cache, PATH_MAX, "%s", named);
+		return cache;
+	}
+	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	if (n > 0) {
+		program[n] = '\0';
+		if (beside(cache, program, name))
+			return cache;
+	}
+	program[0] = '\0';
+	dl_iterate_phdr(find_self, program);
+	if (program[0] && beside(cache, program, name))
+		return cache;
+	if (try_file(cache, COVE_LIBEXEC, name))
+		return cache;
+	cache[0] = '\0';
+	fail(err, COVE_EUNSUPPORTED, 0, "%s: not found", name);
+	hint(err, "install cove completely, or set %s to its path", env);
+	return NULL;
+}

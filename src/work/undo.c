@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * undo - the last apply, backwards: the host gets its old files back, and the sandbox its
+ * changes.
+ *
+ * While the sandbox runs its upper layer cannot be written: then undo works only if the
+ * changes are still there, which they are when they were applied during this run.
+ */
+#include "work/apply_impl.h"
+
+#include "base/io.h"
+#include "base/util.h"
+#include "os/copytree.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+/* ---- the sandbox's side --------------------------------------------------------- */
+
+/* Makes the directories on the way to path in the upper layer, like the host's. */
+static int make_way(const struct layer *l, char *path)
+{
+	int r = 0;
+
+	for (char *slash = strchr(path, '/'); r == 0 && slash;
+	     slash = strchr(slash + 1, '/')) {
+		const char *name;
+		struct ident host;
+
+		*slash = '\0';
+		cleanup_fd int parent = open_parent(l->upper, path, &name);
+		r = parent < 0 ? parent : ident_at(l->lower, path, &host);
+		if (r == 0 && !host.mode)
+			host = (struct ident){.mode = S_IFDIR | 0755,
+					      .uid = geteuid(),
+					      .gid = getegid()};
+		if (r == 0 && mkdirat(parent, name, 0700) == 0) {
+			if (geteuid() == 0 && fchownat(parent, name, host.uid, host.gid,
+						       AT_SYMLINK_NOFOLLOW) < 0)
+				r = -errno;
+			if (r == 0 && fchmodat(parent, name, host.mode & 0777, 0) < 0)
+				r = -errno;
+		} else if (r == 0 && errno != EEXIST) {
+			r = -errno;
+		}
+		*slash = '/';
+	}
+	return r;
+}
+
+static int put_file(int stage, const char *number, int parent, const char *name)
+{
+	struct stat st;
+	bool no_reflink = false;
+	int r = rename_at(stage, number, parent, name, RENAME_NOREPLACE);
+
+	if (r != -EXDEV)
+		return r == -ENOENT ? 0 : r;
+	if (fstatat(stage, number, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode)) {
+		char target[4096];
+		ssize_t n = readlinkat(stage, number, target, sizeof(target) - 1);
+
+		if (n < 0)
+			return -errno;
+		target[n] = '\0';
+		if (symlinkat(target, parent, name) < 0)
+			return -errno;
+		return geteuid() == 0 && fchownat(parent, name, st.st_uid, st.st_gid,
+						  AT_SYMLINK_NOFOLLOW) < 0
+			       ? -errno
+			       : 0;
+	}
+	cleanup_fd int from = openat(stage, number, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_fd int to = from < 0
+				    ? -1
+				    : openat(parent, name,
+					     O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (to < 0)
+		return -errno;
+	r = copy_content(from, to, &st, &no_reflink);
+	if (r == 0)
+		r = copy_xattrs(from, to);
+	if (r == 0 && geteuid() == 0 && fchown(to, st.st_uid, st.st_gid) < 0)
+		r = -errno;
+	if (r == 0 && (fchmod(to, st.st_mode & 07777) < 0 || fsync(to) < 0))
+		r = -errno;
+	return r;
+}
+
+/* One change back into the upper layer, unless the sandbox has a newer one there. */
+static int give_back(const struct layer *l, const struct step *s, int stage)
+{
+	cleanup_free char *way = strdup(s->path);
+	const char *name;
+	char number[16];
+	struct stat st;
+	int r = way ? make_way(l, way) : -ENOMEM;
+
+	if (r ==
+	    -ENOTDIR) /* the directory above is deleted or a file in the sandbox now */
+		return 0;
+	cleanup_fd int parent = r < 0 ? r : open_parent(l->upper, s->path, &name);
+	if (parent < 0)
+		return parent == -ENOTDIR || parent == -ELOOP ? 0 : parent;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !S_ISDIR(s->upper.mode))
+		return 0;
+	stage_name(number, s->stage);
+	if (!s->upper.mode)
+		return mknodat(parent, name, S_IFCHR, makedev(0, 0)) < 0 &&
+				       errno != EEXIST
+			       ? -errno
+			       : 0;
+	if (!S_ISDIR(s->upper.mode))
+		return stage < 0 ? 0 : put_file(stage, number, parent, name);
+	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	if (geteuid() == 0 &&
+	    fchownat(parent, name, s->upper.uid, s->upper.gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return fchmodat(parent, name, s->upper.mode & 0777, 0) < 0 ? -errno : 0;
+}
+
+/* From now on the host's old file is the base of the change again. */
+static int rebase_on_old(const struct layer *l, struct ledger *g, const struct step *s,
+			 struct cove_error *err)
+{
+	cleanup_buf struct buf text = BUF_INIT(LEDGER_BLOB_MAX);
+	struct ident host;
+	int r = ident_at(l->lower, s->path, &host);
+
+	if (r < 0)
+		return fail(err, COVE_EIO, -r, "%s", s->path);
+	if (S_ISREG(host.mode) && host.size <= LEDGER_BLOB_MAX) {
+		cleanup_fd int fd = open_beneath(l->lower, s->path, O_RDONLY);
+
+		if (fd < 0 || read_fd(fd, &text) < 0)
+			buf_clear(&text);
+	}
+	return ledger_set_applied(g, s->path, &host, &ledger_only_base, text.data,
+				  text.len, err);
+}
+
+static bool counts(const struct step *s)
+{
+	return s->whole && s->kind != STEP_SAME &&
+	       !((s->kind == STEP_RMDIR || s->kind == STEP_REMOVE) && s->upper.mode) &&
+	       (s->kind != STEP_ATTRS || s->old.mode); /* of a new one: its MKDIR */
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct step *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
+}
+
+/* A directory before what is in it: a deleted one needs no more than its own whiteout. */
+static int restore_layer(const struct work *w, const struct landing *land, size_t k,
+			 struct cove_error *err)
+{
+	const struct layer *l = &w->layers->v[k];
+	const struct journal *j = land->j;
+	cleanup_free const struct step **v = calloc(j->n + 1, sizeof(*v));
+	size_t n = 0;
+	int r = 0;
+
+	if (!v)
+		return fail_nomem(err);
+	for (size_t i = 0; l->upper >= 0 && i < j->n; i++)
+		if (j->v[i].layer == k && counts(&j->v[i]))
+			v[n++] = &j->v[i];
+	qsort(v, n, sizeof(*v), by_path);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		if (!w->layers->running)
+			r = give_back(l, v[i], land->sites[k].stage);
+		if (r < 0)
+			return fail(err, COVE_EIO, -r, "give back %s", v[i]->path);
+		r = rebase_on_old(l, w->ledgers[k], v[i], err);
+	}
+	return r < 0 || l->upper < 0 ? r : ledger_save(w->ledgers[k], err);
+}
+
+/* ---- the host's side ------------------------------------------------------------ */
+
+/* undo.go, from wherever it is, to its end. COVE_ECONFLICT: the host is as after the
+ * apply again, and the level is kept. */
+int undo_go(const struct work *w, struct cove_error *err)
+{
+	int record = w->layers->record, r;
+	struct journal j = {0};
+	struct landing land = {.parent = -1};
+	struct cove_error again = {0};
+	char path[32];
+
+	if (journal_load(record, DIR_UNDO_GO, &j, err) < 0)
+		return err->code;
+	r = stage_fetch(record, DIR_UNDO_GO, &j, err);
+	if (r == 0)
+		r = landing_open(&land, &j, err);
+	if (r == 0) {
+		r = landing_run(&land, false, err);
+		if (r == 0)
+			r = landing_sync(&land, err);
+		if (r < 0 && landing_run(&land, true, &again) == 0 &&
+		    stage_store(record, DIR_UNDO_GO, &j, &again) == 0) {
+			undo_path(path, undo_last(record) + 1);
+			phase(record, DIR_UNDO_GO, path, &again);
+		}
+		for (size_t k = 0; r == 0 && k < w->layers->n && k < j.n_layers; k++)
+			r = restore_layer(w, &land, k, err);
+		landing_close(&land);
+	}
+	if (r == 0) {
+		stage_remove(&j);
+		r = remove_tree_at(record, DIR_UNDO_GO);
+		if (r < 0)
+			fail(err, COVE_EIO, -r, "%s", DIR_UNDO_GO);
+	}
+	journal_clear(&j);
+	return r < 0 ? err->code : 0;
+}
+
+struct undoing {
+	const struct journal *j;
+	const struct cove_apply_options *o;
+	uint32_t conflicts;
+};
+
+static void conflict(void *arg, const struct step *s, const char *why)
+{
+	struct undoing *u = arg;
+	struct cove_conflict pub = {sizeof(pub), u->j->layers[s->layer].source, s->path,
+				    why};
+
+	u->conflicts++;
+	if (u->o->conflict)
+		u->o->conflict(u->o->arg, &pub);
+}
+
+/* A stage that is elsewhere than when the steps ran: the check looks at the host only. */
+static int check(const struct work *w, const struct journal *j, const char *level,
+		 struct undoing *u, struct cove_error *err)
+{
+	struct landing land;
+	size_t bad = 0;
+	int r = landing_open(&land, j, err);
+
+	for (size_t k = 0; r == 0 && k < j->n_layers; k++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%.31s/L%zu", level, k);
+		if (land.sites[k].stage < 0)
+			land.sites[k].stage = openat(w->layers->record, path,
+						     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (r == 0) {
+		r = landing_check_done(&land, conflict, u, &bad, err);
+		landing_close(&land);
+	}
+	if (r == 0 && bad)
+		return fail(
+			err, COVE_ECONFLICT, 0,
+			"the host changed %zu of these paths since; nothing was undone",
+			bad);
+	return r;
+}
+
+/* A running sandbox must still hold what it would get back. */
+static int check_running(const struct work *w, const struct journal *j,
+			 struct cove_error *err)
+{
+	for (size_t i = 0; w->layers->running && i < j->n; i++) {
+		const struct step *s = &j->v[i];
+		const struct layer *l = &w->layers->v[s->layer];
+		struct ident up;
+
+		if (!counts(s) || !s->upper.mode || l->upper < 0)
+			continue;
+		if (ident_at(l->upper, s->path, &up) < 0 || !up.mode) {
+			fail(err, COVE_ESTATE, 0, "it runs, so it cannot get %s back",
+			     s->path);
+			return hint(err, "stop it first");
+		}
+	}
+	return 0;
+}
+
+static void report(const struct journal *j, const struct cove_apply_options *o,
+		   struct cove_apply_result *r)
+{
+	for (size_t i = 0; i < j->n; i++) {
+		const struct step *s = &j->v[i];
+		struct cove_change pub = {.size = sizeof(pub),
+					  .source = j->layers[s->layer].source,
+					  .path = s->path,
+					  .old_mode = s->upper.mode,
+					  .new_mode = s->old.mode};
+
+		if (!counts(s))
+			continue;
+		pub.kind = !s->old.mode     ? COVE_DELETED
+			   : !s->upper.mode ? COVE_ADDED
+					    : COVE_EDITED;
+		r->applied++;
+		if (o->change)
+			o->change(o->arg, &pub);
+	}
+}
+
+int work_undo(const struct work *w, const struct cove_apply_options *o,
+	      struct cove_apply_result *r, struct cove_error *err)
+{
+	int record = w->layers->record, e;
+	unsigned last = undo_last(record);
+	struct journal j = {0};
+	struct undoing u = {&j, o, 0};
+	char level[32];
+
+	if (!last) {
+		fail(err, COVE_ENOENT, 0, "there is no apply to undo");
+		return err->code;
+	}
+	undo_path(level, last);
+	e = journal_load(record, level, &j, err);
+	if (e == 0 && j.n_layers > w->layers->n)
+		e = fail(err, COVE_ESTATE, 0, "the mounts of the sandbox changed since");
+	if (e == 0)
+		e = check(w, &j, level, &u, err);
+	if (e == 0)
+		e = check_running(w, &j, err);
+	if (e == 0 && !(o->flags & COVE_APPLY_DRY_RUN)) {
+		e = phase(record, level, DIR_UNDO_GO, err);
+		if (e == 0)
+			e = undo_go(w, err);
+	}
+	r->conflicts = u.conflicts;
+	if (e == 0)
+		report(&j, o, r);
+	journal_clear(&j);
+	return e;
+}
