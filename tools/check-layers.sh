@@ -17,7 +17,8 @@ allowed() {
 	backend) echo base os ipc spec backend ;;
 	core) echo base os ipc spec text backend work core ;;
 	api) echo base os ipc spec text backend work core api ;;
-	roles) echo base os ipc spec text backend work core api roles ;;
+	scan) echo base spec text scan ;;
+	roles) echo scan base os ipc spec text backend work core api roles ;;
 	guest) echo base ipc guest ;;
 	cli) echo cli ;;
 	*) echo ;;

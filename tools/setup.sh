@@ -6,7 +6,9 @@
 set -eu
 
 build='gcc make pkg-config libc6-dev linux-libc-dev musl-tools libyaml-dev libjansson-dev
-	libseccomp-dev libsodium-dev'
+	libseccomp-dev libsodium-dev g++ libpcre2-dev libarchive-dev zlib1g-dev liblzma-dev libbz2-dev
+	libzstd-dev nettle-dev'
+[ "$(uname -m)" != x86_64 ] || build="$build libhyperscan-dev"
 tests='clang clang-format cppcheck shellcheck libclang-rt-14-dev jq tmux expect mandoc git
 	procps less vim-tiny'
 

@@ -192,8 +192,8 @@ fi
 # Everything another user needs is copied to where that user can read it.
 stage_build() { # DIR NAME
 	mkdir -p "$stage/$2/escape"
-	cp "$1/cove" "$1/cove-keeper" "$1/cove-guest" "$1/embed" "$1"/libcove.so* "$1/libcove.a" "$stage/$2/" &&
-		cp "$1/escape/attack" "$1/escape/evil-guest" "$1/escape/reaper" "$stage/$2/escape/" &&
+	cp "$1/cove" "$1"/cove-* "$1/embed" "$1"/libcove.so* "$1/libcove.a" "$stage/$2/" &&
+		cp "$1"/escape/* "$stage/$2/escape/" &&
 		chmod -R a+rX "$stage/$2"
 }
 stage_source() {

@@ -134,6 +134,7 @@ static struct archive *open_archive(struct input *in)
 	archive_read_support_filter_zstd(a);
 	archive_read_support_format_tar(a);
 	archive_read_support_format_zip(a);
+	archive_read_support_format_empty(a);
 	archive_read_support_format_raw(a);
 	/* Names as the bytes they are: no conversion, no table of characters to load. */
 	archive_read_set_read_callback(a, on_read);

@@ -47,7 +47,7 @@ static bool sum_ok(const unsigned char *b)
 	uint64_t want;
 	unsigned sum = 0;
 
-	if (octal(b + AT_SUM, 8, &want) < 0)
+	if (octal(b + AT_SUM, 8, &want) < 0 || b[AT_SUM + 7] != ' ')
 		return false;
 	for (size_t i = 0; i < TAR_BLOCK; i++)
 		sum += i >= AT_SUM && i < AT_SUM + 8 ? ' ' : b[i];

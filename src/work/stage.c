@@ -109,7 +109,7 @@ static int copy_once(struct apply *a, const char *name, int from, const struct c
 		r = keep_xattrs(from, to);
 	if (r == 0)
 		r = set_owner(to, c);
-	if (r == 0 && fchmod(to, c->new.mode & 07777) < 0)
+	if (r == 0 && fchmod(to, c->new.mode & 01777) < 0)
 		r = -errno;
 	if (r == 0 && (fstat(from, &after) < 0 || fstat(to, &before) < 0))
 		r = -errno;
@@ -205,7 +205,7 @@ int stage_content(struct apply *a, size_t i, const void *data, size_t n,
 	r = fd < 0 ? -errno : write_all(fd, data, n);
 	if (r == 0)
 		r = set_owner(fd, c);
-	if (r == 0 && fchmod(fd, c->new.mode & 07777) < 0)
+	if (r == 0 && fchmod(fd, c->new.mode & 01777) < 0)
 		r = -errno;
 	if (r == 0)
 		r = ident_at(stage, name, &a->items[i].landed);

@@ -9,12 +9,12 @@ REC=$COVE_HOME/sandboxes
 
 ok 'a clone of a stopped sandbox has its files and its spec' '
 	cd "$P"
-	cove create golden --storage persistent --memory 300MiB
+	cove create golden --storage persistent --ttl 2h
 	cove run -q golden -- sh -ec "echo ready >one; rm sub/two; echo h >~/h"
 	cove stop golden
 	cove clone golden job
 	same "ready h" "$(cove run -q job -- sh -c "cat one ~/h; ls sub" | paste -sd" ")"
-	cove inspect job | jq -e ".spec.resources.memoryMiB == 300"'
+	cove inspect job | jq -e ".spec.resources.ttlSeconds == 7200"'
 ok 'each goes its own way' '
 	cove exec job -- sh -c "echo job >one; echo g >~/h"
 	cove stop job
@@ -23,10 +23,10 @@ ok 'each goes its own way' '
 	cove rm -f job'
 ok 'a clone of a running sandbox, and --start' '
 	cove exec golden -- sh -c "echo running >one"
-	cove clone golden job --cpus 1 --start
+	cove clone golden job --idle 3h --start
 	same running "$(cove exec job -- cat "$P/one")"
 	cove ls --json | jq -e "map(select(.state == \"running\")) | length == 2"
-	cove inspect job | jq -e ".spec.resources.cpus == 1"
+	cove inspect job | jq -e ".spec.resources.idleSeconds == 10800"
 	cove rm -f job'
 ok 'a clone of a snapshot, in one step' '
 	cove snapshot golden s

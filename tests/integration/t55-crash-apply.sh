@@ -8,8 +8,8 @@
 need USERNS
 P=$T/p
 BASE=$T/base
-quick=${MATRIX_SECONDS:-4}
-[ -z "$matrix_asan" ] || quick=3
+quick=${MATRIX_SECONDS:-3}
+[ -z "$matrix_asan" ] || quick=2
 
 mkdir -p "$BASE/sub/deep" "$BASE/gone/in" "$BASE/dir" "$BASE/moved" && (
 	cd "$BASE" || exit 1
@@ -127,6 +127,23 @@ judge_twice() {
 	judge_apply "$1"
 }
 matrix 'apply, and its completion' stopped judge_twice kill "$quick" cove apply -q --yes s
+
+# The project on one file system and the sandbox on another: renames become copies. Then both
+# on disk, whatever the rest ran on.
+disk=$(mktemp -d /var/tmp/ct.XXXXXX) && mkdir -m 700 "$disk/c" || exit 1
+when_done "rm -rf '$disk'"
+here=$COVE_HOME
+cove rm -q -f s
+COVE_HOME=$disk/c
+for mode in kill enospc; do
+	matrix 'apply, two file systems' stopped judge_apply $mode "$quick" cove apply -q --yes s
+	matrix 'undo, two file systems' stopped_applied judge_undo $mode "$quick" cove undo -q --yes s
+done
+cove rm -q -f s
+P=$disk/p
+matrix 'apply, on disk' stopped judge_apply kill "$quick" cove apply -q --yes s
+cove rm -q -f s
+COVE_HOME=$here P=$T/p
 
 # What a power cut could undo must not be relied on. Over the calls of one apply: what was
 # written or named since its last fsync is dirty, and may not be when the next phase begins.

@@ -8,7 +8,7 @@
 need USERNS JQ
 P=$T/p
 quick=${MATRIX_SECONDS:-4}
-[ -z "$matrix_asan" ] || quick=3
+[ -z "$matrix_asan" ] || quick=2
 
 mkdir -p "$P/sub/deep" "$P/gone" && (
 	cd "$P" || exit 1

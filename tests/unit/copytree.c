@@ -55,9 +55,10 @@ static void make_tree(void)
 	put("d/f", "content", 0640);
 	put("empty", "", 0444);
 	put("exec", "#!", 0755);
-	linkat(from, "d/f", from, "d/twin", 0);
-	symlinkat("/etc/passwd", from, "link");
-	symlinkat("nowhere", from, "dangling");
+	if (linkat(from, "d/f", from, "d/twin", 0) < 0 ||
+	    symlinkat("/etc/passwd", from, "link") < 0 ||
+	    symlinkat("nowhere", from, "dangling") < 0)
+		printf("# no links\n");
 	mknodat(from, "white", S_IFCHR, makedev(0, 0));
 	mkfifoat(from, "fifo", 0600);
 	fd = openat(from, "hole", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -75,7 +76,8 @@ static void make_tree(void)
 	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		printf("# no socket\n");
 	close(fd);
-	fchmodat(from, "closed", 0500, 0);
+	if (fchmodat(from, "closed", 0500, 0) < 0)
+		printf("# not closed\n");
 	utimensat(from, "d", old, 0);
 }
 
@@ -116,7 +118,7 @@ static void test_copy(void)
 	OK(getxattr("to/d", "user.overlay.opaque", buf, 8) == 1 &&
 		   getxattr("to/d/f", "user.note", buf, 8) == 1,
 	   "attributes");
-	OK(c.files == 14, "counts paths: %llu", (unsigned long long)c.files);
+	OK(c.files == 13, "counts paths: %llu", (unsigned long long)c.files);
 	close(to);
 	r = copytree(&c, from, top, "to", &err);
 	OK(r == COVE_EIO && err.sys == EEXIST, "never over something else");

@@ -93,6 +93,7 @@ static void family(void)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	setpgid(0, 0);
 	for (int i = 0; i < KINDS; i++) {
 		pid_t pid = fork();
 
@@ -187,5 +188,6 @@ int main(void)
 	for (int i = 1; i <= 5; i++)
 		test_round(first, i);
 	test_guardian(first);
+	kill(-first, SIGKILL); /* no namespace takes the rest of them with it here */
 	return tap_done();
 }
