@@ -58,27 +58,28 @@ def measure(places, tasks, rounds, tar):
 
 
 def run(places, opts):
-    who = places.main
     count, rounds = (2000, 2) if opts.quick else (COUNT, 5)
     print(f"bench: file work on {count} files", flush=True)
-    base = os.path.join(who.base, "files")
-    lower = os.path.join(base, "lower")
-    os.makedirs(base)
-    trees.make_tree(lower, count)
-    must(who.run(["tar", "cf", os.path.join(base, "all.tar"), "-C", lower, "."]), "tar")
-    git = trees.make_repository(who, lower)
-    shutil.move(os.path.join(base, "all.tar"), os.path.join(lower, ".git" if git else "."))
-    tar = ".git/all.tar" if git else "all.tar"
-    who.own()
-    tasks = [t for t in TASKS if git or not t[0].startswith("git")]
-    everywhere = trees.all_places(who, base, lower)
-    try:
-        seen = measure(everywhere, tasks, rounds, tar)
-    finally:
-        for p in everywhere:
-            p.end()
-        shutil.rmtree(base, ignore_errors=True)
-    return result_of(seen, everywhere, tasks, count, rounds)
+    with trees.fresh_disk(places, opts, "files") as (who, note):
+        base = os.path.join(who.base, "files")
+        lower = os.path.join(base, "lower")
+        os.makedirs(base)
+        trees.make_tree(lower, count)
+        must(who.run(["tar", "cf", os.path.join(base, "all.tar"), "-C", lower, "."]), "tar")
+        git = trees.make_repository(who, lower)
+        tar = ".git/all.tar" if git else "all.tar"
+        shutil.move(os.path.join(base, "all.tar"), os.path.join(lower, tar))
+        who.own()
+        tasks = [t for t in TASKS if git or not t[0].startswith("git")]
+        everywhere = trees.all_places(who, base, lower)
+        try:
+            seen = measure(everywhere, tasks, rounds, tar)
+        finally:
+            for p in everywhere:
+                p.end()
+    r = result_of(seen, everywhere, tasks, count, rounds)
+    r["notes"].append(note)
+    return r
 
 
 def result_of(seen, everywhere, tasks, count, rounds):
@@ -99,7 +100,8 @@ def result_of(seen, everywhere, tasks, count, rounds):
     bars.append(report.bar("copy-up of files of the host / plain", ratio(mid, edit, PLAIN), 2.5))
     notes = [f"{count} files of 0.1 to 4 KiB in directories of 100, median of {rounds} rounds "
              f"(fuse-overlayfs: {SLOW_ROUNDS}), interleaved; every round starts with an empty "
-             "upper layer on the same disk and one `git status` behind it. The time of `cove exec` and of nsenter is included.",
+             "upper layer on the same disk and one `git status` behind it. The time of "
+             "`cove exec` and of nsenter is included.",
              "cove mounts with `volatile`, and so does the overlay that it is compared with: "
              "copy-up does not wait for the disk."]
     notes += [f"{p.name}: {p.why}." for p in everywhere if p.why]

@@ -30,32 +30,15 @@ def clock(who, argv, **kw):
 
 def run_diff(places, opts):
     """100 changes in a large and in a small tree."""
-    who, runs = places.main, 20 if opts.quick else 100
+    runs = 20 if opts.quick else 100
     sizes = (20000, 2000) if opts.quick else (200000, 2000)
     print(f"bench: diff of {CHANGES} changes in trees of {sizes[0]} and {sizes[1]} files",
           flush=True)
-    base = os.path.join(who.base, "diff")
-    cases = []
-    try:
-        for n in sizes:
-            top = os.path.join(base, str(n))
-            trees.make_tree(top, n, per_dir=max(20, n // 2000))  # each change in a directory
-            who.own()
-            box_on(who, f"bench-diff{n}", top,
-                   f"find . -name '*.c' | sed -n '0~{n // CHANGES}p' | head -n {CHANGES} | "
-                   "while read -r f; do echo more >>\"$f\"; done")
-            got = must(who.run([who.cove, "diff", "--name-only", f"bench-diff{n}"]), "cove diff")
-            if len(got.stdout.splitlines()) != CHANGES:
-                raise RuntimeError(f"diff lists {len(got.stdout.splitlines())} paths")
-            cases.append([str(n), str(runs), "0", "-", who.cove, "diff", "--name-only",
-                          f"bench-diff{n}"])
+    with trees.fresh_disk(places, opts, "diff") as (who, note):
+        cases = [diff_case(who, n, runs) for n in sizes]
         text = "\n".join("\t".join(c) for c in cases) + "\n"
         out = report.parse_samples(must(who.run([who.program("timeit"), str(runs)], timeout=600,
                                                 stdin=None, input=text), "timeit").stdout)
-    finally:
-        for n in sizes:
-            down(who, f"bench-diff{n}")
-        shutil.rmtree(base, ignore_errors=True)
     s = {k: report.summary(v["ns"]) for k, v in out.items()}
     large, small = (s[str(n)] for n in sizes)
     ratio = large["p50_ms"] / small["p50_ms"]
@@ -65,7 +48,22 @@ def run_diff(places, opts):
                   [report.bar(f"diff of {CHANGES} changes in {sizes[0]} files", large["p50_ms"],
                               30, " ms"),
                    report.bar(f"the same, {sizes[0]} files / {sizes[1]} files", ratio, 1.2)],
-                  s, ["The sandbox is stopped; the whole command is timed."])
+                  s, ["The sandbox is stopped; the whole command is timed. Each change is in a "
+                      "directory of its own.", note])
+
+
+def diff_case(who, n, runs):
+    """A sandbox on a tree of n files with a hundred changes, and how to time its diff."""
+    top, box = os.path.join(who.base, f"tree{n}"), f"bench-diff{n}"
+    trees.make_tree(top, n, per_dir=max(20, n // 2000))
+    who.own()
+    box_on(who, box, top,
+           f"find . -name '*.c' | sed -n '0~{n // CHANGES}p' | head -n {CHANGES} | "
+           "while read -r f; do echo more >>\"$f\"; done")
+    got = must(who.run([who.cove, "diff", "--name-only", box]), "cove diff")
+    if len(got.stdout.splitlines()) != CHANGES:
+        raise RuntimeError(f"diff lists {len(got.stdout.splitlines())} paths")
+    return [str(n), str(runs), "0", "-", who.cove, "diff", "--name-only", box]
 
 
 class Land:
@@ -128,18 +126,18 @@ class Land:
 
 def run_land(places, opts):
     """Many small files: snapshot, clone, restore, apply, undo, beside cp -a of them."""
-    who = places.main
     count, rounds = (1000, 2) if opts.quick else (MANY, 5)
     print(f"bench: apply, snapshot and clone with {count} changed files", flush=True)
-    base = os.path.join(who.base, "land")
-    trees.make_tree(os.path.join(base, "tree"), count)
-    must(who.run(["tar", "cf", os.path.join(base, "files.tar"), "-C",
-                  os.path.join(base, "tree"), "."]), "tar")
-    land = Land(who, base, count, rounds)
-    try:
-        land.run()
-    finally:
-        land.end()
+    with trees.fresh_disk(places, opts, "land") as (who, note):
+        base = os.path.join(who.base, "land")
+        trees.make_tree(os.path.join(base, "tree"), count)
+        must(who.run(["tar", "cf", os.path.join(base, "files.tar"), "-C",
+                      os.path.join(base, "tree"), "."]), "tar")
+        land = Land(who, base, count, rounds)
+        try:
+            land.run()
+        finally:
+            land.end()
     seen = land.seen
     s = {k: report.summary(v) for k, v in seen.items()}
     p50 = lambda k: s[k]["p50_ms"]
@@ -155,4 +153,4 @@ def run_land(places, opts):
                   s, ["Files of 0.1 to 4 KiB on one disk; what was written before is on disk "
                       "when a command starts. cp -a leaves its copy in memory, apply returns "
                       f"when it is on disk; 2 x cp -a + scan is {limit:.2f} x cp -a here. scan "
-                      "is `cove scan` of the same files, a whole process."])
+                      "is `cove scan` of the same files, a whole process.", note])

@@ -6,6 +6,7 @@
  * 0 done, 1 the gate has findings, 2 conflicts, 125 cove failed.
  */
 #include "cli/json.h"
+#include "cli/path.h"
 #include "cli/review.h"
 #include "cli/term.h"
 
@@ -91,12 +92,15 @@ static int perform(const struct args *a, call_fn *call, const char *what)
 {
 	struct cove_apply_result res = {.size = sizeof(res)};
 	cleanup_free const char **accept = accepted(a);
+	cleanup_paths char **paths = cli_paths(a);
 	struct cove_error err = {0};
 	struct review r;
 	int code, e, go = 1;
 
+	if (!paths || !accept)
+		return cli_failf(a->cmd->name, NULL, "the paths: %s", strerror(errno));
 	review_init(&r, a);
-	r.options.paths = a->n_words > 1 ? (const char *const *)(a->words + 1) : NULL;
+	r.options.paths = a->n_words > 1 ? (const char *const *)paths : NULL;
 	r.options.accept = accept;
 	r.options.flags = (cli_has(a, F_DRY_RUN) ? COVE_APPLY_DRY_RUN : 0u) |
 			  (cli_has(a, F_OVERWRITE) ? COVE_APPLY_OVERWRITE : 0u);
@@ -128,14 +132,17 @@ int cmd_undo(const struct args *a)
 
 int cmd_discard(const struct args *a)
 {
-	const char *const *paths =
-		a->n_words > 1 ? (const char *const *)(a->words + 1) : NULL;
+	cleanup_paths char **given = cli_paths(a);
+	const char *const *paths = a->n_words > 1 ? (const char *const *)given : NULL;
 	struct cove_diff_options look = {.size = sizeof(look), .paths = paths};
 	const char *name = a->words[0];
 	struct cove_error err = {0};
 	char question[160];
-	int64_t n = cove_diff(name, &look, &err);
+	int64_t n;
 
+	if (!given)
+		return cli_failf("discard", NULL, "the paths: %s", strerror(errno));
+	n = cove_diff(name, &look, &err);
 	if (n < 0)
 		return cli_fail("discard", &err);
 	snprintf(question, sizeof(question), "Drop %lld change%s of %s for good?",

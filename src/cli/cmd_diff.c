@@ -3,6 +3,7 @@
 #include "cli/diff.h"
 #include "cli/json.h"
 #include "cli/pager.h"
+#include "cli/path.h"
 
 #include <signal.h>
 
@@ -48,9 +49,16 @@ static int show_text(void *arg, const struct cove_change *c)
 static int show_name(void *arg, const struct cove_change *c)
 {
 	struct output *out = arg;
-	cleanup_free char *name = diff_quote("", c->path);
+	/* Below its mount; of a further mount in full: one name a line, nothing else. */
+	bool first = !out->source || strcmp(out->source, c->source) == 0;
+	cleanup_free char *full = NULL;
+	cleanup_free char *name = NULL;
 
-	note_mount(out, c);
+	if (!out->source)
+		out->source = strdup(c->source);
+	if (!first && asprintf(&full, "%s/%s", c->source, c->path) < 0)
+		full = NULL;
+	name = diff_quote("", full ? full : c->path);
 	if (name)
 		puts(name);
 	return go_on(out);
@@ -153,18 +161,21 @@ int cmd_diff(const struct args *a)
 	struct cove_diff_options o = {.size = sizeof(o)};
 	struct paged p = {.wanted = !cli_has(a, F_NO_PAGER) && !cli_has(a, F_JSON)};
 	struct cove_error err = {0};
+	cleanup_paths char **paths = cli_paths(a);
 	int code = parse_context(a, &o);
 	int64_t n;
 
 	if (code)
 		return code;
+	if (!paths)
+		return cli_failf("diff", NULL, "the paths: %s", strerror(errno));
 	choose_form(a, &o);
 	p.show = o.change;
 	p.out.style.terminal = isatty(STDOUT_FILENO);
 	p.out.style.colour = cli_colour(STDOUT_FILENO) && !cli_has(a, F_JSON);
 	p.out.stat = diff_stat_new();
 	signal(SIGPIPE, SIG_IGN);
-	o.paths = a->n_words > 1 ? (const char *const *)(a->words + 1) : NULL;
+	o.paths = a->n_words > 1 ? (const char *const *)paths : NULL;
 	o.change = show_paged;
 	o.arg = &p;
 	n = p.out.stat ? cove_diff(a->words[0], &o, &err) : 0;

@@ -106,6 +106,25 @@ static void report_json(const char *name, uint64_t changes, int code)
 	json_decref(json);
 }
 
+static void report_applied(const char *name, int e, const struct cove_apply_result *res,
+			   const struct cove_error *err)
+{
+	json_t *json =
+		json_pack("{s:s,s:I,s:i,s:b,s:I,s:i,s:i}", "name", name, "changes",
+			  (json_int_t)(e ? 1 : res->left), "exit", 0, "applied", e == 0,
+			  "paths", (json_int_t)(e ? 0 : res->applied), "findings",
+			  (int)res->findings, "conflicts", (int)res->conflicts);
+	char *text;
+
+	if (json && e)
+		json_object_set_new(json, "error", json_string(err->msg));
+	text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	if (text)
+		dprintf(STDERR_FILENO, "%s\n", text);
+	free(text);
+	json_decref(json);
+}
+
 /* --apply: what the command changed lands at once, if it succeeded and the gate passes.
  */
 static int apply_changes(const struct run *r, const char *name)
@@ -116,14 +135,22 @@ static int apply_changes(const struct run *r, const char *name)
 	int code, e;
 
 	review_init(&review, r->a);
+	review.json =
+		false; /* stdout is the command's; the report is one line on stderr */
+	review.silent = cli_has(r->a, F_JSON);
 	e = cove_apply(name, &review.options, &res, &err);
-	code = review_end(&review, e, &res, &err);
-	if (e == 0 && !review.json && !review.quiet) {
+	if (e == COVE_EFINDINGS)
+		snprintf(err.hint, sizeof(err.hint),
+			 "cove apply %s --accept ID lets one finding pass", name);
+	code = review.silent ? review_code(e) : review_end(&review, e, &res, &err);
+	if (review.silent)
+		report_applied(name, e, &res, &err);
+	if (e == 0 && !cli_has(r->a, F_RM) && !review.silent && !review.quiet) {
 		cli_note("cove: applied %llu change%s", (unsigned long long)res.applied,
 			 res.applied == 1 ? "" : "s");
 		cli_note("hint: cove undo %s takes it back, cove rm %s forgets it", name,
 			 name);
-	} else if (e < 0 && !review.json) {
+	} else if (e < 0 && !review.silent) {
 		cli_note("hint: the changes are kept in sandbox %s", name);
 	}
 	review_clear(&review);
@@ -149,8 +176,13 @@ static int finish(const struct run *r, struct cove *box, int code)
 	snprintf(name, sizeof(name), "%s", cove_name(box) ? cove_name(box) : "");
 	cove_free(box);
 	cli_notices(name);
-	if (changes && cli_has(r->a, F_APPLY) && code == 0)
-		return apply_changes(r, name);
+	if (changes && cli_has(r->a, F_APPLY) && code == 0) {
+		code = apply_changes(r, name);
+		if (code == 0 && cli_has(r->a, F_RM) &&
+		    cove_remove(name, COVE_REMOVE_FORCE, &err) < 0)
+			return cli_fail("run", &err);
+		return code;
+	}
 	if (changes && cli_has(r->a, F_RM)) {
 		if (cove_remove(name, COVE_REMOVE_FORCE, &err) < 0)
 			return cli_fail("run", &err);
@@ -231,8 +263,11 @@ static int run_named(struct run *r, const char *name)
 		return code;
 	code = session(r, box, true, &out);
 	cove_free(box);
-	if (cli_has(r->a, F_APPLY) && code == 0 && !out.left_by)
+	if (cli_has(r->a, F_APPLY) && code == 0 && !out.left_by) {
 		code = apply_changes(r, name);
+		if (code) /* what could not land is not thrown away either */
+			return code;
+	}
 	if (cli_has(r->a, F_RM) && !out.left_by &&
 	    cove_remove(name, COVE_REMOVE_FORCE, &err) < 0)
 		return cli_fail("run", &err);

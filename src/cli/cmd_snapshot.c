@@ -122,7 +122,10 @@ static void print_tags(const json_t *list)
 	size_t i;
 	json_t *o;
 
-	json_array_foreach(list, i, o) puts(cli_json_text(o, "tag"));
+	json_array_foreach(list, i, o)
+	{
+		puts(cli_json_text(o, "tag"));
+	}
 }
 
 int cmd_snapshots(const struct args *a)

@@ -106,7 +106,7 @@ const struct command cli_commands[] = {
 	{"create", MANAGE, "[NAME] [DIR] [FLAGS]",
 		"create a sandbox without starting it",
 		"cove create api-fix . --memory 4GiB --ttl 8h", NULL,
-		MAKE_FLAGS, 0, 2, 0, cmd_create},
+		MAKE_FLAGS & ~FLAG(F_APPLY), 0, 2, 0, cmd_create},
 	{"start", MANAGE, "NAME...",
 		"start sandboxes",
 		"cove start api-fix", "@name",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/review.h"
+#include "cli/diff.h"
 #include "cli/json.h"
 #include "cli/term.h"
 
@@ -31,11 +32,7 @@ static void on_change(void *arg, const struct cove_change *c)
 
 	r->n_changes++;
 	if (r->json) {
-		char kind[2] = {change_letter(c->kind), '\0'};
-
-		json_array_append_new(r->changes,
-				      json_pack("{s:s, s:o, s:o}", "kind", kind, "mount",
-						text(c->source), "path", text(c->path)));
+		json_array_append_new(r->changes, diff_json(c));
 	} else if (!r->quiet && !r->silent) {
 		cleanup_free char *safe = cli_escape(c->path);
 
@@ -87,7 +84,7 @@ static void on_conflict(void *arg, const struct cove_conflict *c)
 
 	if (r->json)
 		json_array_append_new(r->conflicts,
-				      json_pack("{s:o, s:o, s:o}", "mount",
+				      json_pack("{s:o, s:o, s:o}", "source",
 						text(c->source), "path", text(c->path),
 						"why", text(c->why)));
 	else if (!r->silent)
@@ -127,7 +124,7 @@ void review_clear(struct review *r)
 	json_decref(r->conflicts);
 }
 
-static int exit_code(int e)
+int review_code(int e)
 {
 	return e == 0                ? 0
 	       : e == COVE_EFINDINGS ? EXIT_FINDINGS
@@ -154,7 +151,7 @@ static int print_json(struct review *r, int e, const struct cove_apply_result *r
 		return cli_failf(r->verb, NULL, "out of memory");
 	puts(out);
 	free(out);
-	return cli_flush(r->verb, exit_code(e));
+	return cli_flush(r->verb, review_code(e));
 }
 
 int review_end(struct review *r, int e, const struct cove_apply_result *res,
@@ -167,5 +164,5 @@ int review_end(struct review *r, int e, const struct cove_apply_result *res,
 		fflush(stdout);
 		cli_fail(r->verb, err);
 	}
-	return e ? exit_code(e) : cli_flush(r->verb, 0);
+	return e ? review_code(e) : cli_flush(r->verb, 0);
 }

@@ -21,6 +21,8 @@ void review_clear(struct review *r);
 int review_end(struct review *r, int e, const struct cove_apply_result *res,
 	       const struct cove_error *err);
 
+int review_code(int e); /* the exit code for a result of apply or undo */
+
 /* `-i`: a choose callback that asks on the terminal. */
 int review_choose(void *arg, const struct cove_change *c, int32_t hunk, const char *text,
 		  size_t n);

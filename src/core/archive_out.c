@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/archive.h"
+#include "os/reach.h"
 
 #include <fcntl.h>
 #include <linux/limits.h>
@@ -110,9 +111,9 @@ static int add_xattrs(struct tar_entry *e, int fd)
 
 		if (strncmp(p, "user.", 5) != 0)
 			continue;
-		len = fgetxattr(fd, p, value, XATTR_SIZE_MAX);
+		len = reach_getxattr(fd, p, value, XATTR_SIZE_MAX);
 		if (len < 0)
-			return -errno;
+			return (int)len;
 		r = tar_add_xattr(e, p, value, (size_t)len);
 	}
 	return n < 0 ? -errno : r;
@@ -186,12 +187,14 @@ static int put_sparse(struct archive_out *a, int fd, uint64_t size)
 static int put_file(struct archive_out *a, int dir, const char *name,
 		    const struct stat *st)
 {
-	cleanup_fd int fd = openat(dir, name, READ_FILE);
+	cleanup_fd int fd = reach_openat(dir, name, READ_FILE);
 	uint64_t size = (uint64_t)st->st_size;
 	struct stat now;
 	int r;
 
-	if (fd < 0 || fstat(fd, &now) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &now) < 0)
 		return -errno;
 	if (!S_ISREG(now.st_mode) || now.st_ino != st->st_ino)
 		return -ESTALE;
@@ -210,11 +213,11 @@ static int put_file(struct archive_out *a, int dir, const char *name,
 static int put_symlink(struct archive_out *a, int dir, const char *name)
 {
 	char target[TAR_LINK_MAX + 2];
-	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+	ssize_t n = reach_readlink(dir, name, target, sizeof(target) - 1);
 	int r;
 
 	if (n < 0)
-		return -errno;
+		return (int)n;
 	if (n > TAR_LINK_MAX)
 		return -ENAMETOOLONG;
 	r = buf_append(&a->entry.link, target, (size_t)n);

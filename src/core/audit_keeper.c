@@ -295,6 +295,8 @@ static void write_end(struct keeper *k, struct running *r, json_t *end)
 	}
 	if (!more && nothing(writes))
 		a->capture_due = was_due;
+	else if (!more) /* few paths: noted before anybody can change the host's */
+		workspace_capture(&k->store, k->box.name, &k->box.spec);
 	json_object_set_new(end, "writes",
 			    writes ? writes : json_pack("{s:b}", "truncated", 1));
 	append(k, "exec-end", end);

@@ -212,9 +212,9 @@ int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 			notes_write(b);
 		if (b->oneshot && r == 0 && *ret_changes)
 			workspace_capture(b->store, b->name, &b->spec);
+		volume_release(&b->volumes); /* whoever sees it ended may want them */
 		if (r == 0)
 			store_clear_run(b->store, b->name);
-		volume_release(&b->volumes); /* whoever sees it ended may want them */
 		close_fd(&b->lock);
 	}
 	notes_free(take_ptr(b->notes));

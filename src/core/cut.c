@@ -115,14 +115,14 @@ size_t spec_volumes(const struct spec *s, const char *names[SPEC_LIST_MAX])
 
 int cut_open_volume(const struct cut *c, const char *volume)
 {
-	struct cove_error ignored = {0};
+	struct cove_error err = {0};
 	cleanup_fd int parent = c->files == c->record
-					? volume_parent(c->store, &ignored)
+					? volume_parent(c->store, &err)
 					: openat(c->files, "volumes", OPEN_DIR);
 	int fd;
 
 	if (parent < 0)
-		return -ENOENT;
+		return c->files != c->record ? -errno : err.sys ? -err.sys : -EIO;
 	fd = openat(parent, volume, OPEN_DIR);
 	return fd < 0 ? -errno : fd;
 }
@@ -196,10 +196,8 @@ int cut_open(struct cut *c, struct store *st, const char *name, int *keeper,
 	c->work_lock = workspace_lock(c->record, err);
 	if (c->work_lock < 0)
 		return c->work_lock;
-	if (stopped) {
-		r = store_lock(st, name, &c->run_lock, err);
-		return r < 0 ? r : volumes_use(st, &c->spec, &c->volumes, err);
-	}
+	if (stopped)
+		return store_lock(st, name, &c->run_lock, err);
 	c->keeper = session_new(keeper, err);
 	return c->keeper ? hold(c, err) : err->code;
 }

@@ -27,7 +27,7 @@ struct cut {
 	int files;     /* where the units are: the record, or one of its snapshots */
 	int work_lock; /* record/work.lock */
 	int run_lock;  /* of a stopped sandbox */
-	struct volume_locks volumes; /* likewise */
+	struct volume_locks volumes; /* of it, for whoever copies them */
 	struct session *keeper;      /* of a running one: holds it still */
 	int64_t renew_at;
 	struct cove_error broken; /* why the cut is worth nothing; code 0: it holds */

@@ -19,7 +19,14 @@ void diskwatch_init(struct diskwatch *w, int boxes, const char *name, uint64_t l
 	w->next_ms = limit ? now_ms + LOOK_MS : 0;
 }
 
-static uint64_t add_up(int dir, const char *name, int depth)
+/* What cove keeps in a record for the user, and the sandbox did not write. */
+static bool is_ours(const char *name)
+{
+	return strcmp(name, "snapshots") == 0 || strncmp(name, "undo", 4) == 0 ||
+	       strncmp(name, "apply.", 6) == 0 || strncmp(name, "audit.", 6) == 0;
+}
+
+static uint64_t add_up(int dir, const char *name, int depth, bool record)
 {
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -35,12 +42,13 @@ static uint64_t add_up(int dir, const char *name, int depth)
 		struct stat st;
 
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    (record && is_ours(e->d_name)) ||
 		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		sum += (uint64_t)st.st_blocks * 512 /
 		       (st.st_nlink > 1 && !S_ISDIR(st.st_mode) ? st.st_nlink : 1);
 		if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
-			sum += add_up(dirfd(d), e->d_name, depth + 1);
+			sum += add_up(dirfd(d), e->d_name, depth + 1, false);
 	}
 	closedir(d);
 	return sum;
@@ -48,7 +56,7 @@ static uint64_t add_up(int dir, const char *name, int depth)
 
 uint64_t disk_usage(int dir, const char *name)
 {
-	return add_up(dir, name, 0);
+	return add_up(dir, name, 0, false);
 }
 
 static int64_t clock_ms(void)
@@ -76,7 +84,7 @@ bool diskwatch_over(struct diskwatch *w, int64_t now_ms)
 	written = w->free_then > available ? w->free_then - available : 0;
 	if (w->free_then && w->used + written < w->limit)
 		return false;
-	w->used = add_up(w->boxes, w->name, 0);
+	w->used = add_up(w->boxes, w->name, 0, true);
 	w->free_then = available;
 	cost = clock_ms() - now_ms;
 	if (cost * 20 > LOOK_MS) /* at most a twentieth of the time */

@@ -79,11 +79,15 @@ static int save_note(struct making *m, struct cove_error *err)
 
 static int copy_volumes(struct making *m, struct cove_error *err)
 {
-	const char *names[SPEC_LIST_MAX];
+	const char *names[SPEC_LIST_MAX] = {0};
 	size_t n = spec_volumes(&m->c->spec, names);
 
 	if (n == 0)
 		return 0;
+	/* A running sandbox has them itself. */
+	if (!m->c->keeper &&
+	    volumes_use(m->c->store, &m->c->spec, &m->c->volumes, err) < 0)
+		return err->code;
 	if (mkdirat(m->dir, "volumes", 0700) < 0)
 		return fail(err, COVE_EIO, errno, "volumes");
 	cleanup_fd int to = openat(m->dir, "volumes", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -88,7 +88,7 @@ static int check_spec(const struct cut *c, const struct spec *then, const char *
 /* Nobody else may use them while they are replaced. */
 static int lock_volumes(struct cut *c, const struct spec *s, struct cove_error *err)
 {
-	const char *names[SPEC_LIST_MAX];
+	const char *names[SPEC_LIST_MAX] = {0};
 	size_t n = spec_volumes(s, names);
 	char path[4200];
 
@@ -135,7 +135,7 @@ static int note_drop(void *arg, const char *unit, struct cove_error *err)
 static int copy_volumes(struct restoring *r, struct cove_error *err)
 {
 	cleanup_fd int from = openat(r->from, "volumes", OPEN_DIR);
-	const char *names[SPEC_LIST_MAX];
+	const char *names[SPEC_LIST_MAX] = {0};
 	size_t n = from < 0 ? 0 : spec_volumes(&r->c->spec, names);
 
 	for (size_t i = 0; i < n; i++) {

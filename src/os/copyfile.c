@@ -4,6 +4,7 @@
 
 #include "base/io.h"
 #include "base/util.h"
+#include "os/reach.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -142,17 +143,17 @@ int copy_content(int from, int to, const struct stat *st, bool *no_reflink)
 static int copy_xattr(int from, int to, const char *name)
 {
 	char small[256];
-	ssize_t n = fgetxattr(from, name, small, sizeof(small));
+	ssize_t n = reach_getxattr(from, name, small, sizeof(small));
 	cleanup_free char *large = NULL;
 
-	if (n < 0 && errno == ERANGE) {
+	if (n == -ERANGE) {
 		large = malloc(XATTR_SIZE_MAX);
 		if (!large)
 			return -ENOMEM;
-		n = fgetxattr(from, name, large, XATTR_SIZE_MAX);
+		n = reach_getxattr(from, name, large, XATTR_SIZE_MAX);
 	}
 	if (n < 0)
-		return errno == ENODATA ? 0 : -errno;
+		return n == -ENODATA ? 0 : (int)n;
 	return fsetxattr(to, name, large ? large : small, (size_t)n, 0) < 0 ? -errno : 0;
 }
 

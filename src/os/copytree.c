@@ -2,6 +2,7 @@
 #include "os/copytree.h"
 
 #include "base/util.h"
+#include "os/reach.h"
 #include "os/treewalk.h"
 #include "os/twins.h"
 
@@ -27,8 +28,9 @@ struct copy {
 
 /* ---- files with several names --------------------------------------------------- */
 
-/* 1: linked to its first name; 0: this is the first. A path that is too long for one call
- * or a full link count makes a copy of its own: the same content, one link less. */
+/* 1: linked to its first name; 0: this is the first. A path that is too long for one
+ * call, that leads through a directory closed to us, or a full link count makes a copy of
+ * its own: the same content, one link less. */
 static int link_twin(struct copy *k, const struct tree_entry *e)
 {
 	int r;
@@ -38,7 +40,7 @@ static int link_twin(struct copy *k, const struct tree_entry *e)
 		return r;
 	if (linkat(k->root, first, dirstack_top(&k->to), e->name, 0) == 0)
 		return 1;
-	return errno == ENAMETOOLONG || errno == EMLINK ? 0 : -errno;
+	return errno == ENAMETOOLONG || errno == EMLINK || errno == EACCES ? 0 : -errno;
 }
 
 /* 1: linked to the copy that an earlier tree has of it. */
@@ -105,8 +107,10 @@ static int copy_regular(struct copy *k, const struct tree_entry *e)
 	struct stat now;
 	int r;
 
-	cleanup_fd int from = openat(e->dir, e->name, READ_FILE);
-	if (from < 0 || fstat(from, &now) < 0)
+	cleanup_fd int from = reach_openat(e->dir, e->name, READ_FILE);
+	if (from < 0)
+		return from;
+	if (fstat(from, &now) < 0)
 		return -errno;
 	if (!S_ISREG(now.st_mode) || now.st_ino != e->st->st_ino)
 		return -ESTALE;
@@ -122,10 +126,10 @@ static int copy_regular(struct copy *k, const struct tree_entry *e)
 static int copy_symlink(struct copy *k, const struct tree_entry *e)
 {
 	char target[4097];
-	ssize_t n = readlinkat(e->dir, e->name, target, sizeof(target) - 1);
+	ssize_t n = reach_readlink(e->dir, e->name, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return -errno;
+		return (int)n;
 	target[n] = '\0';
 	if (symlinkat(target, dirstack_top(&k->to), e->name) < 0)
 		return -errno;

@@ -2,6 +2,7 @@
 #include "os/treewalk.h"
 
 #include "base/util.h"
+#include "os/reach.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -58,10 +59,12 @@ int dirstack_push(struct dirstack *s, int fd)
 
 static int reopen(struct dirlevel *up, int below)
 {
-	cleanup_fd int fd = openat(below, "..", OPEN_DIR);
+	cleanup_fd int fd = reach_openat(below, "..", OPEN_DIR);
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (st.st_dev != up->dev || st.st_ino != up->ino)
 		return -ESTALE;
@@ -97,8 +100,8 @@ struct entry64 { /* what getdents64 gives */
 
 /* A directory that was entered: its listing, read at once, and where we are in it. */
 struct level {
-	struct buf listing;
-	size_t pos;
+	char *listing;
+	size_t len, pos;
 	size_t path_len, name_at; /* of the path of this directory */
 	struct stat st;
 };
@@ -109,12 +112,13 @@ struct walk {
 	struct dirstack dirs;
 	struct level *v;
 	size_t n, cap;
-	struct buf *path;
+	struct buf *path, scratch;
 	dev_t dev;
 };
 
-static int list_dir(int fd, struct buf *out)
+static int read_dir(int fd, struct buf *out)
 {
+	out->len = 0;
 	for (;;) {
 		int r = buf_reserve(out, 16384);
 		long n;
@@ -123,28 +127,32 @@ static int list_dir(int fd, struct buf *out)
 			return r;
 		n = syscall(SYS_getdents64, fd, out->data + out->len,
 			    out->cap - out->len - 1);
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
 		out->len += (size_t)n;
 	}
-	/* Many may be held at a time. */
-	if (out->cap > 2 * (out->len + 1)) {
-		char *less = realloc(out->data, out->len + 1);
+}
 
-		if (less) {
-			out->data = less;
-			out->cap = out->len + 1;
-		}
-	}
+/* Through a buffer that is used again: many listings may be held at a time, each no
+ * larger than it must be. */
+static int list_dir(struct walk *w, int fd, struct level *l)
+{
+	int r = read_dir(fd, &w->scratch);
+
+	if (r < 0)
+		return r;
+	l->listing = malloc(w->scratch.len + 1);
+	if (!l->listing)
+		return -ENOMEM;
+	memcpy(l->listing, w->scratch.data, w->scratch.len);
+	l->len = w->scratch.len;
 	return 0;
 }
 
 static const char *next_name(struct level *l)
 {
-	while (l->pos < l->listing.len) {
-		const struct entry64 *e = (const void *)(l->listing.data + l->pos);
+	while (l->pos < l->len) {
+		const struct entry64 *e = (const void *)(l->listing + l->pos);
 
 		l->pos += e->len;
 		if (strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)
@@ -193,8 +201,7 @@ static int enter(struct walk *w, int dir, int fd, const struct stat *st, size_t 
 		return r;
 	l = &w->v[w->n++];
 	*l = (struct level){.path_len = w->path->len, .name_at = name_at, .st = *st};
-	buf_init(&l->listing, LISTING_MAX);
-	return hollow ? 0 : list_dir(fd, &l->listing);
+	return hollow ? 0 : list_dir(w, fd, l);
 }
 
 static int leave(struct walk *w)
@@ -210,7 +217,7 @@ static int leave(struct walk *w)
 	e.path = w->path->data;
 	e.path_len = l->path_len;
 	r = w->ops->leave(w->arg, &e);
-	buf_clear(&l->listing);
+	free(l->listing);
 	w->n--;
 	if (r == 0)
 		r = dirstack_pop(&w->dirs);
@@ -234,13 +241,14 @@ static int visit(struct walk *w, const char *name)
 		r = buf_puts(w->path, name);
 	if (r < 0)
 		return r == -ENOBUFS ? -ENAMETOOLONG : r;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+	r = reach_lstat(dir, name, &st);
+	if (r < 0)
+		return r;
 	if (st.st_dev != w->dev)
 		return -EXDEV;
 	if (S_ISDIR(st.st_mode)) {
-		fd = openat(dir, name, OPEN_DIR);
-		return fd < 0 ? -errno : enter(w, dir, fd, &st, name_at);
+		fd = reach_openat(dir, name, OPEN_DIR);
+		return fd < 0 ? fd : enter(w, dir, fd, &st, name_at);
 	}
 	e.name = name;
 	e.path = w->path->data;
@@ -272,10 +280,13 @@ static int run(struct walk *w, int start)
 int tree_walk(int start, const struct tree_ops *ops, void *arg, struct buf *where)
 {
 	struct walk w = {.ops = ops, .arg = arg, .path = where};
-	int r = run(&w, start);
+	int r;
 
+	buf_init(&w.scratch, LISTING_MAX);
+	r = run(&w, start);
 	while (w.n)
-		buf_clear(&w.v[--w.n].listing);
+		free(w.v[--w.n].listing);
+	buf_clear(&w.scratch);
 	free(w.v);
 	dirstack_clear(&w.dirs);
 	return r;

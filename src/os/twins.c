@@ -59,8 +59,13 @@ const char *twins_find(struct twins *t, const struct stat *st, const char *path,
 	s = slot_of(t->v, t->cap, st->st_dev, st->st_ino);
 	if (s->path)
 		return s->path;
-	*s = (struct twin){st->st_dev, st->st_ino, strdup(path)};
-	t->n += s->path != NULL;
-	*ret_error = s->path ? 0 : -ENOMEM;
+	s->path = strdup(path);
+	if (s->path) {
+		s->dev = st->st_dev;
+		s->ino = st->st_ino;
+		t->n++;
+	} else {
+		*ret_error = -ENOMEM;
+	}
 	return NULL;
 }

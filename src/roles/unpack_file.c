@@ -115,7 +115,8 @@ static int give_xattrs(int fd, const struct tar_entry *e)
 
 static void times_of(int64_t ns, struct timespec out[2])
 {
-	out[0] = out[1] = (struct timespec){ns / NS, ns % NS};
+	for (int i = 0; i < 2; i++)
+		out[i] = (struct timespec){ns / NS, ns % NS};
 }
 
 /* Open to us until everything is in it. */

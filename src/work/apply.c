@@ -192,8 +192,8 @@ static int verdict(const struct apply *a, struct cove_error *err)
 	}
 	if (a->r->conflicts) {
 		fail(err, COVE_ECONFLICT, 0,
-		     "the host changed %u of the same path%s; nothing was applied",
-		     a->r->conflicts, a->r->conflicts == 1 ? "" : "s");
+		     "%u path%s changed on the host too; nothing was applied",
+		     a->r->conflicts, a->r->conflicts == 1 ? " was" : "s were");
 		return hint(err,
 			    "--overwrite takes the sandbox's version; or name the paths "
 			    "that are to be applied");
@@ -293,6 +293,19 @@ static uint64_t largest_file(const struct gate_config *g)
 	return (v ? (uint64_t)json_integer_value(v) : 10) * MIB;
 }
 
+/* Changes that the paths do not name stay in the sandbox. */
+static int count_unnamed(struct apply *a, struct cove_error *err)
+{
+	struct changes all = {0};
+	int e = changes_list(&all, a->w->layers, a->w->ledgers, NULL, CHANGES_NO_RENAMES,
+			     err);
+
+	if (e == 0 && all.n > a->changes.n)
+		a->r->left = all.n - a->changes.n;
+	changes_clear(&all);
+	return e;
+}
+
 int work_apply(const struct work *w, const struct gate_config *gate,
 	       const struct cove_apply_options *o, struct cove_apply_result *r,
 	       struct cove_error *err)
@@ -303,6 +316,8 @@ int work_apply(const struct work *w, const struct gate_config *gate,
 	a.max_file = largest_file(gate);
 	e = changes_list(&a.changes, w->layers, w->ledgers, o->paths, CHANGES_NO_RENAMES,
 			 err);
+	if (e == 0 && o->paths)
+		e = count_unnamed(&a, err);
 	if (e == 0 && a.changes.n) {
 		a.items = calloc(a.changes.n, sizeof(*a.items));
 		e = a.items ? name_layers(&a, err) : fail_nomem(err);

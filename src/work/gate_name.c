@@ -49,6 +49,9 @@ int gate_name_problem(const char *name, size_t n)
 	const unsigned char *p = (const unsigned char *)name, *end = p + n;
 	int worst = -1;
 
+	if (n >= sizeof(STAGE_PREFIX) - 1 &&
+	    memcmp(name, STAGE_PREFIX, sizeof(STAGE_PREFIX) - 1) == 0)
+		return RULE_NAME_RESERVED;
 	while (p < end) {
 		int32_t c = utf8_next(&p, end);
 

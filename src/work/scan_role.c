@@ -133,9 +133,9 @@ void scan_role_end(struct scan *s)
 	close_fd(&s->sock);
 	if (!s->pid)
 		return;
-	if (!s->finished)
-		kill(s->pid,
-		     SIGKILL); /* ours, and not reaped yet: it is still that one */
+	/* Ours and not reaped yet, so it is still that one. After DONE it has nothing left
+	 * to do; a role that stays all the same must not hold us up. */
+	kill(s->pid, SIGKILL);
 	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	s->pid = 0;

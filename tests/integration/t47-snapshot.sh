@@ -118,6 +118,23 @@ ok 'a mount that was changed since is a refusal, and nothing changes' '
 	has "$(cat "$T/err")" "cove clone box@a"
 	cove rm -f box'
 
+ok 'what its modes close to everybody is kept all the same' '
+	cd "$P"
+	cove run -q box -- sh -ec "mkdir shut; echo s >shut/f; mkdir shut/d; ln -s x shut/l; chmod 0 shut/f shut/d shut; echo z >zero; chmod 0 zero"
+	cove stop box
+	cove snapshot box a
+	cove clone box other
+	cove export -o "$T/shut.tar" box
+	cove run -q box -- sh -ec "chmod 700 shut; rm -rf shut zero"
+	cove stop box
+	cove restore --yes box a
+	for name in box other; do
+		cove run -q $name -- sh -ec "test \$(stat -c %a shut) = 0; chmod 700 shut; test \$(stat -c %a%a shut/f shut/d | paste -sd+) = 00+00; chmod 600 shut/f zero; cat shut/f zero"
+	done
+	cove import -q "$T/shut.tar" third
+	same "s z" "$(cove run -q third -- sh -ec "chmod 700 shut; chmod 600 shut/f zero; cat shut/f zero" | paste -sd" ")"
+	cove rm -f box other third'
+
 # ---- the cut is consistent ------------------------------------------------------------
 # Two files that a program inside always writes one after the other, with the same number.
 writer='n=0; while :; do n=$((n + 1)); echo $n >a; echo $n >b; done'

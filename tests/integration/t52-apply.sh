@@ -172,4 +172,23 @@ ok 'owner of what lands is the owner of the project' '
 ok 'json tells what landed' '
 	fresh; change "echo 1 >one"; cove apply --yes --json s >"$T/json"
 	same "true 1 one" "$(jq -r "\"\(.ok) \(.applied) \(.changes[0].path)\"" "$T/json")"'
+ok 'paths that begin with a dot are seen from here' '
+	fresh; change "echo 1 >one; echo 2 >sub/two; echo f >sub/deep/f2"
+	cd sub
+	same "sub/deep/f2 sub/two" "$(cove diff --name-only s . | paste -sd" ")"
+	cove apply -q --yes s ./two; same 2 "$(cat two)"; same one "$(cat ../one)"
+	cove apply -q --yes s ../one; same 1 "$(cat ../one)"
+	same sub/deep/f2 "$(cove diff --name-only s)"'
+ok 'what is left is told' '
+	fresh; change "echo 1 >one; echo n >new"
+	same 1 "$(cove apply --yes --json s one | jq .left)"'
+ok 'a stopped undo on another file system gives everything back' '
+	[ "$(id -u)" = 0 ] || exit 0
+	fresh; rm -rf "$P"; mkdir "$P"; mount -t tmpfs none "$P"; trap "umount $P" EXIT; cd "$P"
+	mkdir d; echo one >one; ln -s one link; echo x >d/x; tree "$P" >"$T/before"
+	change "echo 1 >one; ln -sf d link; rm -r d; echo n >new; chmod 755 new"; cove diff --name-only s >"$T/names"
+	cove apply -q --yes s; same 1 "$(cat one)"; cove undo -q --yes s
+	tree "$P" >"$T/undone"; diff "$T/before" "$T/undone"
+	cove diff --name-only s >"$T/names2"; diff "$T/names" "$T/names2"; cove apply -q --yes s; same n "$(cat new)"
+	cove rm -f s; cd /'
 done_testing

@@ -76,7 +76,12 @@ static void make_tree(void)
 	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		printf("# no socket\n");
 	close(fd);
-	if (fchmodat(from, "closed", 0500, 0) < 0)
+	mkdirat(from, "secret", 0755);
+	put("secret/f", "hidden", 0);
+	if (symlinkat("far", from, "secret/l") < 0 || mkdirat(from, "secret/d", 0) < 0)
+		printf("# secret\n");
+	setxattr("from/secret/d", "user.overlay.opaque", "y", 1, 0);
+	if (fchmodat(from, "secret", 0, 0) < 0 || fchmodat(from, "closed", 0500, 0) < 0)
 		printf("# not closed\n");
 	utimensat(from, "d", old, 0);
 }
@@ -118,7 +123,10 @@ static void test_copy(void)
 	OK(getxattr("to/d", "user.overlay.opaque", buf, 8) == 1 &&
 		   getxattr("to/d/f", "user.note", buf, 8) == 1,
 	   "attributes");
-	OK(c.files == 13, "counts paths: %llu", (unsigned long long)c.files);
+	OK(look(to, "secret").st_mode == S_IFDIR &&
+		   (geteuid() != 0 || look(to, "secret/f").st_size == 6),
+	   "what is closed even to its owner");
+	OK(c.files == 17, "counts paths: %llu", (unsigned long long)c.files);
 	close(to);
 	r = copytree(&c, from, top, "to", &err);
 	OK(r == COVE_EIO && err.sys == EEXIST, "never over something else");
@@ -140,7 +148,7 @@ static void test_share(void)
 	r = manifest_print(&first, &text);
 	if (r == 0)
 		r = manifest_parse(&again, text.data, text.len);
-	OK(r == 0 && again.n == first.n && first.n == 6, "the manifest can be read back");
+	OK(r == 0 && again.n == first.n && first.n == 7, "the manifest can be read back");
 	put("exec", "#! other", 0755);
 	b.known = &again;
 	OK(copytree(&b, from, top, "s2", &err) == 0, "second copy: %s", err.msg);
@@ -149,7 +157,7 @@ static void test_share(void)
 	OK(look(top, "s1/exec").st_ino != look(top, "s2/exec").st_ino &&
 		   holds(top, "s2/exec", "#! other") && holds(top, "s1/exec", "#!"),
 	   "what changed is not");
-	OK(look(top, "s2/d/f").st_nlink == 4 && b.linked == 5, "and counted");
+	OK(look(top, "s2/d/f").st_nlink == 4 && b.linked >= 5, "and counted");
 	/* a manifest that lies about where a file is */
 	manifest_clear(&again);
 	text.len = 0;
