@@ -66,7 +66,8 @@ static void on_finding(void *arg, const struct scan_finding *f)
 
 /* ---- the walk --------------------------------------------------------------------- */
 
-static int add_file(struct walk *w, int fd)
+/* Consumes *fd. */
+static int add_file(struct walk *w, int *fd)
 {
 	if (w->n == w->cap) {
 		size_t cap = w->cap ? 2 * w->cap : 256;
@@ -81,7 +82,7 @@ static int add_file(struct walk *w, int fd)
 	if (!w->added[w->n])
 		return fail_nomem(w->err);
 	w->n++;
-	return scan_add(w->scan, w->path, fd, w->err);
+	return scan_give(w->scan, w->path, fd, w->err);
 }
 
 static int visit(struct walk *w, int dir, const char *name, unsigned char type,
@@ -138,13 +139,13 @@ static int visit(struct walk *w, int dir, const char *name, unsigned char type,
 		return 0;
 	}
 	if (type == DT_REG) /* the scanner looks again */
-		return add_file(w, fd);
+		return add_file(w, &fd);
 	if (fstat(fd, &st) < 0) {
 		unreadable(w, errno);
 		return 0;
 	}
 	if (S_ISREG(st.st_mode))
-		return add_file(w, fd);
+		return add_file(w, &fd);
 	return S_ISDIR(st.st_mode) ? visit_dir(w, take_fd(&fd), depth) : 0;
 }
 

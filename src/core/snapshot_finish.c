@@ -8,8 +8,10 @@
 #include "core/audit.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -56,23 +58,38 @@ static int move_units(const struct finish *f, const char *list, bool drop)
 	return r;
 }
 
-/* The old content waits beside the new one under a name that tells which it is. */
-static int move_volume(const struct finish *f, const char *name, const char *new)
+/* A file system that cannot swap two names: one after the other. Whoever looked at the
+ * volume in between made an empty one. */
+static int move_in_two(int vols, const char *name, const char *new)
 {
 	char old[2 * SPEC_NAME_MAX + 48];
-	int r = 0;
 
-	if (!spec_name_ok(name) || strncmp(new, ".new-", 5) != 0 || strchr(new, '/') ||
-	    strlen(new) >= sizeof(old))
-		return -EBADMSG;
 	snprintf(old, sizeof(old), ".old-%s", new + 5);
-	if (there(f->vols, new)) {
-		if (there(f->vols, name))
-			r = move(f->vols, name, f->vols, old);
-		if (r == 0)
-			r = move(f->vols, new, f->vols, name);
-	}
-	return r;
+	if (there(vols, old) && there(vols, name) &&
+	    unlinkat(vols, name, AT_REMOVEDIR) < 0)
+		return -errno;
+	if (there(vols, name) && renameat(vols, name, vols, old) < 0)
+		return -errno;
+	return renameat(vols, new, vols, name) < 0 ? -errno : 0;
+}
+
+/* In one step: nobody ever finds the volume missing. Afterwards the old content lies
+ * where the new one was, which its number tells. */
+static int move_volume(const struct finish *f, const char *name, const char *new,
+		       uint64_t inode)
+{
+	struct stat st;
+
+	if (fstatat(f->vols, new, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (st.st_ino != inode)
+		return 0;
+	if (!there(f->vols, name))
+		return renameat(f->vols, new, f->vols, name) < 0 ? -errno : 0;
+	if (syscall(SYS_renameat2, f->vols, new, f->vols, name, RENAME_EXCHANGE) == 0)
+		return 0;
+	return errno == EINVAL || errno == ENOSYS ? move_in_two(f->vols, name, new)
+						  : -errno;
 }
 
 static void drop_old_volume(const struct finish *f, const char *new)
@@ -81,6 +98,7 @@ static void drop_old_volume(const struct finish *f, const char *new)
 
 	snprintf(old, sizeof(old), ".old-%s", new + 5);
 	remove_tree_at(f->vols, old);
+	remove_tree_at(f->vols, new);
 }
 
 static int each_volume(const struct finish *f, bool clean)
@@ -92,13 +110,16 @@ static int each_volume(const struct finish *f, bool clean)
 		const json_t *v = json_array_get(a, i);
 		const char *name = json_string_value(json_object_get(v, "name"));
 		const char *new = json_string_value(json_object_get(v, "new"));
+		json_int_t inode = json_integer_value(json_object_get(v, "inode"));
 
-		if (!name || !new)
+		if (!name || !spec_name_ok(name) || !new ||
+		    strncmp(new, ".new-", 5) != 0 || strchr(new, '/') ||
+		    strlen(new) >= 2 * SPEC_NAME_MAX + 48)
 			r = -EBADMSG;
 		else if (clean)
 			drop_old_volume(f, new);
 		else
-			r = move_volume(f, name, new);
+			r = move_volume(f, name, new, (uint64_t)inode);
 	}
 	return r;
 }

@@ -4,7 +4,8 @@
  *
  *	record/.new-restore-PID/	being made: plan.json, new/UNIT, old/ (empty)
  *	record/restoring/		the same, complete and on disk: it is decided
- *	volumes/.new-...		the new content of a volume, named in the plan
+ *	volumes/.new-...		the new content of a volume, named in the plan; it
+ *					changes places with the old one
  *
  * From there on directories are only moved: record/UNIT to old/UNIT, then new/UNIT to
  * record/UNIT. A unit that is still in new/ has not been moved in; so every step can be
@@ -132,28 +133,47 @@ static int note_drop(void *arg, const char *unit, struct cove_error *err)
 								     : 0;
 }
 
+/* Its number tells it apart from what it takes the place of. */
+static int note_volume(struct restoring *r, const char *name, const char *tmp,
+		       struct cove_error *err)
+{
+	struct stat st;
+
+	if (fstatat(r->vols, tmp, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail(err, COVE_EIO, errno, "volume %s", name);
+	if (json_array_append_new(r->volumes,
+				  json_pack("{s:s, s:s, s:I}", "name", name, "new", tmp,
+					    "inode", (json_int_t)st.st_ino)) < 0)
+		return fail_nomem(err);
+	return 0;
+}
+
 static int copy_volumes(struct restoring *r, struct cove_error *err)
 {
 	cleanup_fd int from = openat(r->from, "volumes", OPEN_DIR);
 	const char *names[SPEC_LIST_MAX] = {0};
 	size_t n = from < 0 ? 0 : spec_volumes(&r->c->spec, names);
 
+	if (from < 0 && errno != ENOENT)
+		return fail(err, COVE_EIO, errno, "volumes of the snapshot");
 	for (size_t i = 0; i < n; i++) {
 		char tmp[2 * SPEC_NAME_MAX + 48];
 		cleanup_fd int dir = openat(from, names[i], OPEN_DIR);
 
 		if (dir < 0 && errno == ENOENT)
 			continue;
-		snprintf(tmp, sizeof(tmp), ".new-%s.%s-%d", r->c->name, names[i],
-			 (int)getpid());
-		if (dir < 0 || json_array_append_new(r->volumes,
-						     json_pack("{s:s, s:s}", "name",
-							       names[i], "new", tmp)) < 0)
+		if (dir < 0)
 			return fail(err, COVE_EIO, errno, "volume %s", names[i]);
+		snprintf(tmp, sizeof(tmp), ".new-%s+%s-%d", r->c->name, names[i],
+			 (int)getpid());
 		r->tree.label = names[i];
 		r->tree.hollow = NULL;
 		remove_tree_at(r->vols, tmp);
-		if (copytree(&r->tree, dir, r->vols, tmp, err) < 0)
+		if (copytree(&r->tree, dir, r->vols, tmp, err) < 0) {
+			remove_tree_at(r->vols, tmp);
+			return err->code;
+		}
+		if (note_volume(r, names[i], tmp, err) < 0)
 			return err->code;
 	}
 	return 0;
@@ -216,6 +236,25 @@ static int decide(struct restoring *r, struct cove_error *err)
 	return fsync(record) < 0 ? fail(err, COVE_EIO, errno, "sync the restore") : 0;
 }
 
+/* What restores of this sandbox left that never were decided. No name has a '+'. */
+static void sweep_volumes(int vols, const char *name)
+{
+	int fd = openat(vols, ".", OPEN_DIR);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	size_t n = strlen(name);
+	struct dirent *e;
+
+	if (!d)
+		closep(&fd);
+	while (d && (e = readdir(d)))
+		if ((strncmp(e->d_name, ".new-", 5) == 0 ||
+		     strncmp(e->d_name, ".old-", 5) == 0) &&
+		    strncmp(e->d_name + 5, name, n) == 0 && e->d_name[5 + n] == '+')
+			remove_tree_at(vols, e->d_name);
+	if (d)
+		closedir(d);
+}
+
 int snapshot_restore(struct cut *c, const char *tag, struct cove_error *err)
 {
 	struct restoring r = {.c = c, .tag = tag, .dir = -1, .new = -1, .vols = -1};
@@ -236,6 +275,7 @@ int snapshot_restore(struct cut *c, const char *tag, struct cove_error *err)
 	if (r.vols < 0)
 		return err->code;
 	sweep_dots(c->record);
+	sweep_volumes(r.vols, c->name);
 	workspace_mark(c->store, c->name, true); /* if we are cut off: look here */
 	r.units = json_array();
 	r.drop = json_array();

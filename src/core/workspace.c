@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define PENDING "pending"
 #define LOCK_FILE "work.lock"
@@ -322,6 +323,20 @@ int workspace_settle(struct store *st, const char *name, const struct spec *spec
 	return r;
 }
 
+/* Somebody who notes changes holds the lock for a moment, somebody who applies for longer:
+ * the one is waited for, the other not. */
+static int lock_soon(int record)
+{
+	static const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+	int fd = take_lock(record, LOCK_EX | LOCK_NB);
+
+	for (int i = 0; i < 30 && fd == -EWOULDBLOCK; i++) {
+		nanosleep(&pause, NULL);
+		fd = take_lock(record, LOCK_EX | LOCK_NB);
+	}
+	return fd;
+}
+
 void workspace_sweep(struct store *st)
 {
 	char path[4096];
@@ -335,8 +350,7 @@ void workspace_sweep(struct store *st)
 		if (!spec_name_ok(e->d_name))
 			continue;
 		cleanup_fd int record = open_dir(st->boxes, e->d_name);
-		cleanup_fd int lock =
-			record < 0 ? -ENOENT : take_lock(record, LOCK_EX | LOCK_NB);
+		cleanup_fd int lock = record < 0 ? -ENOENT : lock_soon(record);
 		if (record >= 0 && lock < 0)
 			continue; /* somebody works on it */
 		close_fd(&lock);

@@ -100,7 +100,7 @@ static void end_guardian(struct freeze *f)
 
 static int wait_for(const char *dir, const char *file, const char *word)
 {
-	int64_t until = freeze_now_ms() + FREEZE_WAIT_MS;
+	int64_t until = freeze_now_ms() + FREEZE_GROUP_WAIT_MS;
 	char text[256];
 
 	for (unsigned us = 100;; us = us < 5000 ? us * 2 : us) {

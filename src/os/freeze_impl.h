@@ -9,6 +9,9 @@
 #include <stdint.h>
 
 #define FREEZE_WAIT_MS 10000
+/* For a group: a v1 freezer that holds a process whose first thread has ended says
+ * "freezing" for ever. Then signals do it. */
+#define FREEZE_GROUP_WAIT_MS 1000
 
 int64_t freeze_now_ms(void);
 void freeze_nap(unsigned us);

@@ -162,7 +162,7 @@ static bool within(struct unpack *u, size_t n)
 	if (u->bytes > ARCHIVE_BYTES)
 		too_much(u, "unpacks to more than 1 GiB; the rest was not scanned");
 	else if (u->bytes > ARCHIVE_RATIO_FROM && u->bytes / ARCHIVE_RATIO > u->packed)
-		too_much(u, "unpacks to more than 1000 times its size");
+		too_much(u, "unpacks to more than 250 times its size");
 	return !u->over;
 }
 

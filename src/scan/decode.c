@@ -19,6 +19,7 @@
 
 #define RUN_MIN 16 /* shorter base64 carries no secret */
 #define HEX_MIN 32
+#define BULK 32 /* blocks classified at a time */
 #define CONTEXT \
 	256u /* bytes kept around a decoded piece: rules look at names before it */
 
@@ -174,6 +175,14 @@ static inline bool may_hex(const unsigned char *t, size_t n)
 	return false;
 }
 
+/* The first six bits of a printable byte, or of a tab or line end. */
+static inline bool may_start(unsigned char c)
+{
+	unsigned v = base64_digit[c] - 1u;
+
+	return v == 2 || v == 3 || (v >= 8 && v < 32);
+}
+
 /* Most runs are names in a program; the first byte that they would decode to tells. */
 static inline bool may_base64(const unsigned char *t)
 {
@@ -256,8 +265,13 @@ static size_t take_unicode(struct decoder *d, size_t at)
 
 /* ---- search ----------------------------------------------------------------------- */
 
-/* Bit i of *word: t[i] is a word character; of *mark: an escape may begin there. */
-typedef void classify_fn(const unsigned char *t, uint64_t *word, uint64_t *mark);
+/* For each of n blocks of 64 bytes: bit i of word: byte i is a word character; of first:
+ * base64 of something printable may begin with it; of mark: an escape may begin there. */
+struct bits {
+	uint64_t word, first, mark;
+};
+
+typedef void classify_fn(const unsigned char *t, size_t n, struct bits *ret);
 
 /* % before two hex digits, \ before u or \. What a block's end cuts off counts as such.
  */
@@ -269,19 +283,22 @@ static inline uint64_t marks(uint64_t percent, uint64_t back, uint64_t hex, uint
 	       (back & ((u | back) >> 1 | last));
 }
 
-static void classify_any(const unsigned char *t, uint64_t *word, uint64_t *mark)
+static void classify_any(const unsigned char *t, size_t n, struct bits *ret)
 {
-	uint64_t percent = 0, back = 0, hex = 0, u = 0;
+	for (; n; n--, t += 64, ret++) {
+		uint64_t percent = 0, back = 0, hex = 0, u = 0;
 
-	*word = 0;
-	for (int i = 0; i < 64; i++) {
-		*word |= (uint64_t)word_byte(t[i]) << i;
-		percent |= (uint64_t)(t[i] == '%') << i;
-		back |= (uint64_t)(t[i] == '\\') << i;
-		hex |= (uint64_t)(hex_value(t[i]) >= 0) << i;
-		u |= (uint64_t)((t[i] | 32) == 'u') << i;
+		ret->word = ret->first = 0;
+		for (int i = 0; i < 64; i++) {
+			ret->word |= (uint64_t)word_byte(t[i]) << i;
+			ret->first |= (uint64_t)may_start(t[i]) << i;
+			percent |= (uint64_t)(t[i] == '%') << i;
+			back |= (uint64_t)(t[i] == '\\') << i;
+			hex |= (uint64_t)(hex_value(t[i]) >= 0) << i;
+			u |= (uint64_t)((t[i] | 32) == 'u') << i;
+		}
+		ret->mark = marks(percent, back, hex, u);
 	}
-	*mark = marks(percent, back, hex, u);
 }
 
 #ifdef __x86_64__
@@ -294,30 +311,45 @@ static void classify_any(const unsigned char *t, uint64_t *word, uint64_t *mark)
  * 32 A-F and a-f.
  */
 __attribute__((target("avx2"))) static void classify_avx2(const unsigned char *t,
-							  uint64_t *word, uint64_t *mark)
+							  size_t n, struct bits *ret)
 {
 	const __m256i low = _mm256_broadcastsi128_si256(_mm_setr_epi8(
 		26, 62, 62, 62, 62, 62, 62, 30, 30, 30, 28, 5, 4, 5, 4, 13));
 	const __m256i high = _mm256_broadcastsi128_si256(
 		_mm_setr_epi8(0, 0, 1, 2, 36, 8, 36, 16, 0, 0, 0, 0, 0, 0, 0, 0));
+	/* The same for may_start(): bits 1 C D I-O, 2 P-Z, 4 a-f. */
+	const __m256i low2 = _mm256_broadcastsi128_si256(
+		_mm_setr_epi8(2, 6, 6, 7, 7, 6, 6, 2, 2, 3, 3, 1, 1, 1, 1, 1));
+	const __m256i high2 = _mm256_broadcastsi128_si256(
+		_mm_setr_epi8(0, 0, 0, 0, 1, 2, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0));
 	const __m256i half = _mm256_set1_epi8(15), zero = _mm256_setzero_si256();
-	uint64_t percent = 0, back = 0, no_hex = 0, no_word = 0, u = 0;
 
-	for (int i = 0; i < 64; i += 32) {
-		__m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(t + i));
-		__m256i l = _mm256_shuffle_epi8(low, _mm256_and_si256(v, half));
-		__m256i h = _mm256_shuffle_epi8(
-			high, _mm256_and_si256(_mm256_srli_epi16(v, 4), half));
-		__m256i c = _mm256_and_si256(l, h);
+	for (; n; n--, t += 64, ret++) {
+		uint64_t percent = 0, back = 0, no_hex = 0, no_word = 0, no_first = 0,
+			 u = 0;
 
-		no_word |= BITS(_mm256_cmpeq_epi8(c, zero)) << i;
-		no_hex |= BITS(EQ(_mm256_and_si256(c, _mm256_set1_epi8(34)), 0)) << i;
-		percent |= BITS(EQ(v, '%')) << i;
-		back |= BITS(EQ(v, '\\')) << i;
-		u |= BITS(EQ(_mm256_or_si256(v, _mm256_set1_epi8(32)), 'u')) << i;
+		for (int i = 0; i < 64; i += 32) {
+			__m256i v = _mm256_loadu_si256(
+				(const __m256i *)(const void *)(t + i));
+			__m256i l = _mm256_and_si256(v, half);
+			__m256i h = _mm256_and_si256(_mm256_srli_epi16(v, 4), half);
+			__m256i c = _mm256_and_si256(_mm256_shuffle_epi8(low, l),
+						     _mm256_shuffle_epi8(high, h));
+			__m256i f = _mm256_and_si256(_mm256_shuffle_epi8(low2, l),
+						     _mm256_shuffle_epi8(high2, h));
+
+			no_word |= BITS(_mm256_cmpeq_epi8(c, zero)) << i;
+			no_first |= BITS(_mm256_cmpeq_epi8(f, zero)) << i;
+			no_hex |= BITS(EQ(_mm256_and_si256(c, _mm256_set1_epi8(34)), 0))
+				  << i;
+			percent |= BITS(EQ(v, '%')) << i;
+			back |= BITS(EQ(v, '\\')) << i;
+			u |= BITS(EQ(_mm256_or_si256(v, _mm256_set1_epi8(32)), 'u')) << i;
+		}
+		ret->word = ~no_word;
+		ret->first = ~no_first;
+		ret->mark = marks(percent, back, ~no_hex, u);
 	}
-	*word = ~no_word;
-	*mark = marks(percent, back, ~no_hex, u);
 }
 #endif
 
@@ -330,20 +362,24 @@ static classify_fn *pick_classify(void)
 	return classify_any;
 }
 
-/* Bits where a run of RUN_MIN ones begins; `before` ones end the block in front. */
-static uint64_t run_starts(uint64_t w, unsigned before)
+/*
+ * Bits where a run begins that is worth a look: of RUN_MIN word characters if base64 can
+ * begin so, of twice as many for the sake of hex. `before` word characters end the block
+ * in front; a run that goes on from there is looked at from here.
+ */
+static inline uint64_t run_starts(struct bits b, unsigned before)
 {
-	uint64_t r = w;
-	unsigned first = ~w ? (unsigned)__builtin_ctzll(~w) : 64;
+	uint64_t r = b.word, first;
+	unsigned lead = ~b.word ? (unsigned)__builtin_ctzll(~b.word) : 64;
 
 	r &= r >> 1;
 	r &= r >> 2;
 	r &= r >> 4;
 	r &= r >> 8;
-	r &= ~(r << 1); /* the first place of each run is enough */
-	if (first && before + first >= RUN_MIN)
-		r |= 1;
-	return r;
+	first = r & ~(r << 1) & (b.first | r >> 16);
+	if (lead && before + lead >= RUN_MIN)
+		first |= 1;
+	return first;
 }
 
 /* U+0041 has no byte that is rare; its plus sign is the best there is. */
@@ -382,18 +418,18 @@ struct progress {
 };
 
 static inline void look_at(struct decoder *d, struct progress *p, size_t at,
-			   uint64_t word, uint64_t mark)
+			   struct bits b)
 {
-	uint64_t go = mark | run_starts(word, p->ones);
+	uint64_t go = b.mark | run_starts(b, p->ones);
 
-	p->ones = ~word ? (unsigned)__builtin_clzll(~word) : 64;
+	p->ones = ~b.word ? (unsigned)__builtin_clzll(~b.word) : 64;
 	for (; go; go &= go - 1) {
 		unsigned bit = (unsigned)__builtin_ctzll(go);
 
 		if (at + bit < p->done)
 			continue;
-		if (!(mark >> bit & 1))
-			p->done = take_run_at(d, at, bit, word);
+		if (!(b.mark >> bit & 1))
+			p->done = take_run_at(d, at, bit, b.word);
 		else if (d->t[at + bit] == '%')
 			p->done = take_percent(d, at + bit);
 		else
@@ -406,16 +442,21 @@ static void find_pieces(struct decoder *d)
 	classify_fn *classify = pick_classify();
 	struct progress p = {0, 0};
 	unsigned char last[64] = {0};
-	uint64_t word, mark;
+	struct bits bits[BULK];
 	size_t at = 0;
 
-	for (; d->len - at >= 64 && !d->failed; at += 64) {
-		classify(d->t + at, &word, &mark);
-		look_at(d, &p, at, word, mark);
+	while (d->len - at >= 64 && !d->failed) {
+		size_t n = min_size((d->len - at) / 64, BULK);
+
+		classify(d->t + at, n, bits);
+		for (size_t i = 0; i < n; i++, at += 64)
+			look_at(d, &p, at, bits[i]);
 	}
-	memcpy(last, d->t + at, min_size(d->len - at, sizeof(last)));
-	classify(last, &word, &mark);
-	look_at(d, &p, at, word, mark);
+	if (d->failed)
+		return;
+	memcpy(last, d->t + at, d->len - at);
+	classify(last, 1, bits);
+	look_at(d, &p, at, bits[0]);
 }
 
 /* ---- the view --------------------------------------------------------------------- */

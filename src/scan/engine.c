@@ -298,6 +298,6 @@ void engine_file(struct engine *e, const char *path, found_fn *fn, void *arg)
 		if (!r->regex.source && !r->off && rule_wants_file(e, i))
 			engine_report(e, r, 0, name.len);
 	}
-	scan_deep(e, &name, DECODE_DEPTH - 1);
+	scan_view(e, &name);
 	e->view = NULL;
 }

@@ -49,12 +49,13 @@ static uint64_t count_lines(const char *text, size_t len)
 static void scan_chunk(struct file_scanner *s, const struct view *v, int *kind)
 {
 	struct view wide = {.line = v->line};
+	bool zeros = memchr(v->text, 0, v->len) != NULL;
 	char *text = NULL;
 	int r;
 
+	s->zeros = s->zeros || zeros;
 	engine_text(s->engine, v, file_on_found, s);
-	s->zeros = s->zeros || memchr(v->text, 0, v->len);
-	r = utf16_view(&text, &wide.len, v->text, v->len, kind);
+	r = utf16_view(&text, &wide.len, v->text, v->len, zeros, kind);
 	if (r < 0)
 		file_report(s, "scan-failed", "not enough memory for its UTF-16 text");
 	if (r <= 0)

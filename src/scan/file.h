@@ -17,7 +17,7 @@
 #define ARCHIVE_DEPTH 3
 #define ARCHIVE_ENTRIES 100000u
 #define ARCHIVE_BYTES (1ull << 30) /* unpacked, in all */
-#define ARCHIVE_RATIO 1000u /* unpacked to packed, once ARCHIVE_RATIO_FROM is passed */
+#define ARCHIVE_RATIO 250u /* unpacked to packed, once ARCHIVE_RATIO_FROM is passed */
 #define ARCHIVE_RATIO_FROM (64ull << 20)
 #define ARCHIVE_NESTED (64u << 20) /* of an archive inside an archive: held in memory */
 

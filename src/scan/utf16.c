@@ -83,15 +83,18 @@ static size_t runs(char *out, const unsigned char *t, size_t len)
 				out[n++] = (char)t[at + 2 * j];
 			out[n++] = SEPARATOR;
 		}
-		i = count ? end : at + 1;
+		i = end;
+		if (!count) /* zeros in a row: there may be megabytes of them */
+			for (i = at + 1; i < len && t[i] == 0; i++)
+				;
 	}
 	return n;
 }
 
-int utf16_view(char **ret, size_t *ret_len, const char *text, size_t len, int *kind)
+int utf16_view(char **ret, size_t *ret_len, const char *text, size_t len, bool zeros,
+	       int *kind)
 {
 	const unsigned char *t = (const unsigned char *)text;
-	bool zeros = memchr(text, 0, len) != NULL;
 	size_t n;
 	char *out;
 

@@ -41,9 +41,11 @@ int decode_view(struct decoded *ret, const struct view *v);
 void decoded_clear(struct decoded *d);
 
 /* UTF-16 in it as UTF-8: all of it if it is such a text, otherwise the runs that look
- * like it. *kind (start with 0) carries what a file is from one piece to the next. */
+ * like it. zeros: there is a NUL in it. *kind (start with 0) carries what a file is from
+ * one piece to the next. */
 enum utf16_kind { UTF16_UNKNOWN, UTF16_LE, UTF16_BE, UTF16_NOT };
-int utf16_view(char **ret, size_t *ret_len, const char *text, size_t len, int *kind);
+int utf16_view(char **ret, size_t *ret_len, const char *text, size_t len, bool zeros,
+	       int *kind);
 
 uint64_t view_line(const struct view *v, size_t at);
 /* Touches something that was decoded; true for a view that is no decoded one. */

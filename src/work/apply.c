@@ -230,6 +230,7 @@ static int land(struct apply *a, struct cove_error *err)
 		return phase(record, DIR_GO, DIR_DONE, err);
 	if (landing_run(&a->landing, false, &back) == 0 &&
 	    landing_sync(&a->landing, &back) == 0 &&
+	    undo_note_back(a->w, &a->j, &back) == 0 &&
 	    phase(record, DIR_GO, DIR_PREP, &back) == 0) {
 		drop_prepared(a);
 		return err->code;

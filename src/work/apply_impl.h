@@ -11,6 +11,8 @@
 #define DIR_DONE "apply.done"
 #define DIR_UNDO "undo"
 #define DIR_UNDO_GO "undo.go"
+#define DIR_UNDO_DONE "undo.done"
+#define DIR_UNDO_OLD "undo.old"
 #define JOURNAL_FILE "journal"
 #define UNDO_LEVELS 20
 
@@ -48,7 +50,7 @@ int stage_content(struct apply *a, size_t i, const void *data, size_t n,
 int stage_open_staged(const struct apply *a, size_t i); /* O_RDONLY, -errno */
 int stage_sync(struct apply *a, struct cove_error *err);
 /* Removes the stages of a journal's layers. */
-void stage_remove(const struct journal *j);
+int stage_remove(const struct journal *j, struct cove_error *err);
 
 /* choose.c: which changes, and which hunks of them. */
 int choose_changes(struct apply *a, struct cove_error *err);
@@ -79,6 +81,10 @@ int phase(int record, const char *from, const char *to, struct cove_error *err);
 
 /* undo.c */
 int undo_go(const struct work *w, struct cove_error *err);
+int undo_finish(const struct work *w, struct cove_error *err);
+/* After an apply was taken back: the host's files are what the sandbox worked on, though
+ * the kernel dates them anew. */
+int undo_note_back(const struct work *w, const struct journal *j, struct cove_error *err);
 
 /* rebase.c */
 /* Lets go of one applied path of a stopped layer; what cannot go stays, and the ledger

@@ -116,7 +116,9 @@ static int compare_attrs(struct change *c, const struct walk_entry *e)
 /* The layer's own directory is made by us, so its owner says nothing. */
 static void compare_inode(struct change *c, const struct walk_entry *e)
 {
-	if (!S_ISLNK(e->up.st_mode) && ((e->up.st_mode ^ e->low.st_mode) & 07777))
+	/* the layer's own directory was made by us, with the permission bits only */
+	if (!S_ISLNK(e->up.st_mode) && ((e->up.st_mode ^ e->low.st_mode) &
+					(strcmp(e->path, ".") == 0 ? 0777 : 07777)))
 		c->what |= COVE_WHAT_MODE;
 	if ((e->up.st_uid != e->low.st_uid || e->up.st_gid != e->low.st_gid) &&
 	    strcmp(e->path, ".") != 0)

@@ -38,15 +38,18 @@ static int move_dir(int from, const char *name, int to, const char *new,
 		    struct cove_error *err)
 {
 	struct copytree c = {0};
+	struct stat st;
 	char tmp[64];
+	int r;
 
+	if (fstatat(to, new, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		/* A copy has the name only once it is complete: what is left is the rest
+		 * of a removal that was cut off. */
+		r = remove_tree_at(from, name);
+		return r < 0 ? fail(err, COVE_EIO, -r, "remove %s", name) : 0;
+	}
 	if (renameat(from, name, to, new) == 0 || errno == ENOENT)
 		return 0;
-	if (errno == ENOTEMPTY || errno == EEXIST) {
-		remove_tree_at(to, new);
-		if (renameat(from, name, to, new) == 0)
-			return 0;
-	}
 	if (errno != EXDEV)
 		return fail(err, COVE_EIO, errno, "move %s", name);
 	snprintf(tmp, sizeof(tmp), "%.40s.part", new);
@@ -57,10 +60,10 @@ static int move_dir(int from, const char *name, int to, const char *new,
 	remove_tree_at(to, tmp);
 	if (copytree(&c, src, to, tmp, err) < 0)
 		return err->code;
-	if (syncfs(to) < 0 || renameat(to, tmp, to, new) < 0)
+	if (syncfs(to) < 0 || renameat(to, tmp, to, new) < 0 || fsync(to) < 0)
 		return fail(err, COVE_EIO, errno, "move %s", name);
-	remove_tree_at(from, name);
-	return 0;
+	r = remove_tree_at(from, name);
+	return r < 0 ? fail(err, COVE_EIO, -r, "remove %s", name) : 0;
 }
 
 static int each_stage(int record, const char *dir, const struct journal *j, bool fetch,

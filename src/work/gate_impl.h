@@ -10,7 +10,7 @@
 #define GATE_DEPTH_MAX 512
 #define GATE_NAME_MAX 255
 #define STAGE_PREFIX ".cove-stage-" /* see stage.c */
-#define GATE_PATH_MAX (4096 - 128) /* of the whole path on the host: room to stage in */
+#define GATE_PATH_MAX (4096 - 128)  /* of the whole path on the host: room to stage in */
 #define GATE_DIGEST 32
 
 /* ---- rules ---------------------------------------------------------------------- */

@@ -95,8 +95,8 @@ static int look(struct landing *l, const struct step *s, struct seen *ret)
 	*ret = (struct seen){0};
 	if (dir >= 0)
 		r = ident_at(dir, name, &ret->path);
-	else if (dir != -ENOENT && dir != -ENOTDIR)
-		return dir;
+	else if (dir != -ENOENT && dir != -ENOTDIR && dir != -ELOOP)
+		return dir; /* a file or symlink in the way: not there */
 	stage_name(number, s->stage);
 	if (r == 0 && stage >= 0)
 		r = ident_at(stage, number, &ret->stage);
@@ -303,9 +303,17 @@ static int sync_parents(struct landing *l)
 	const char *name;
 
 	for (size_t i = 0; i < l->j->n; i++) {
-		int dir = parent_of(l, &l->j->v[i], &name);
+		const struct step *s = &l->j->v[i];
+		int dir = parent_of(l, s, &name);
 
 		if (dir >= 0 && fsync(dir) < 0)
+			return -errno;
+		if (s->kind != STEP_ATTRS || dir < 0)
+			continue;
+		/* its own mode and owner */
+		cleanup_fd int fd = openat(
+			dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && fsync(fd) < 0)
 			return -errno;
 	}
 	for (size_t i = 0; i < l->j->n_layers; i++)

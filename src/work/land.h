@@ -18,6 +18,7 @@
  *	record/apply.done	the host is done; the upper layer and ledger follow
  *	record/undo/NNNN	finished; its stage is kept in it for undo
  *	record/undo.go		backward; if the host is in the way, forward again
+ *	record/undo.done	the host is done; the sandbox gets its changes back
  *
  * Invariants
  *  1. Nothing on the host is touched before the journal and the stage are on disk.

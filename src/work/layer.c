@@ -126,9 +126,10 @@ void ident_from(struct ident *id, const struct stat *st)
 
 int ident_at(int dir, const char *path, struct ident *ret)
 {
-	const char *name;
+	const char *name = path;
 	struct stat st;
-	cleanup_fd int parent = open_parent(dir, path, &name);
+	cleanup_fd int opened = strchr(path, '/') ? open_parent(dir, path, &name) : -1;
+	int parent = strchr(path, '/') ? opened : dir;
 
 	if (parent == -ENOENT || parent == -ENOTDIR || parent == -ELOOP) {
 		*ret = (struct ident){0}; /* a file or a symlink is in the way */

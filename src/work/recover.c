@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static const char *const phases[] = {DIR_PREP, DIR_GO, DIR_DONE, DIR_UNDO_GO};
+static const char *const phases[] = {DIR_PREP,    DIR_GO,        DIR_DONE,
+				     DIR_UNDO_GO, DIR_UNDO_DONE, DIR_UNDO_OLD};
 
 static bool there(int record, const char *name)
 {
@@ -64,6 +65,8 @@ static int go_on(const struct work *w, bool *ret_done, struct cove_error *err)
 			r = landing_run(&land, false, err);
 		if (r == 0)
 			r = landing_sync(&land, err);
+		if (r == 0 && !*ret_done)
+			r = undo_note_back(w, &j, err);
 		landing_close(&land);
 	}
 	if (r == 0)
@@ -103,12 +106,16 @@ int work_recover(const struct work *w, char *said, size_t said_size,
 		struct cove_error undo = {0};
 		int r = undo_go(w, &undo);
 
-		if (r < 0 && there(record, DIR_UNDO_GO)) {
+		if (r < 0 &&
+		    (there(record, DIR_UNDO_GO) || there(record, DIR_UNDO_DONE))) {
 			*err = undo;
 			return wrap(err, "finish an undo that was cut off");
 		}
 		snprintf(said, said_size, "an undo was cut off; it was %s",
 			 r == 0 ? "completed" : "taken back");
 	}
+	if (there(record, DIR_UNDO_DONE) && undo_finish(w, err) < 0)
+		return wrap(err, "finish an undo that was cut off");
+	remove_tree_at(record, DIR_UNDO_OLD);
 	return there(record, DIR_PREP) ? drop(w, err) : 0;
 }

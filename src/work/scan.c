@@ -301,29 +301,34 @@ int scan_start(struct scan **ret, const struct scan_options *o, struct cove_erro
 	return 0;
 }
 
-int scan_add(struct scan *s, const char *path, int fd, struct cove_error *err)
+int scan_give(struct scan *s, const char *path, int *fd, struct cove_error *err)
 {
 	size_t n = strlen(path);
-	int copy;
 
 	if (n > SCAN_PATH_MAX)
 		return fail(err, COVE_EINVAL, ENAMETOOLONG, "scan %.100s...", path);
 	if (s->head.count == SCAN_BATCH ||
 	    sizeof(s->head) + s->paths_len + n > sizeof(s->paths))
 		flush_batch(s);
+	s->added++;
 	if (s->failed[0]) { /* told once, at the end */
-		s->added++;
+		close_fd(fd);
 		return 0;
 	}
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, SCAN_FD + 1);
-	if (copy < 0)
-		return fail(err, COVE_EIO, errno, "scan %s", path);
 	memcpy(s->paths + s->paths_len, path, n);
 	s->paths_len += n;
 	s->head.path_len[s->head.count] = (uint16_t)n;
-	s->fd[s->head.count++] = copy;
-	s->added++;
+	s->fd[s->head.count++] = take_fd(fd);
 	return 0;
+}
+
+int scan_add(struct scan *s, const char *path, int fd, struct cove_error *err)
+{
+	cleanup_fd int copy = fcntl(fd, F_DUPFD_CLOEXEC, SCAN_FD + 1);
+
+	if (copy < 0)
+		return fail(err, COVE_EIO, errno, "scan %s", path);
+	return scan_give(s, path, &copy, err);
 }
 
 /* ---- the end ---------------------------------------------------------------------- */

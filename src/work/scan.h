@@ -44,6 +44,8 @@ int scan_start(struct scan **ret, const struct scan_options *o, struct cove_erro
 /* fd is borrowed for the call; content is read from offset 0 without moving it. Only
  * COVE_ENOMEM and the like fail here: what befalls the role is told by scan_finish(). */
 int scan_add(struct scan *s, const char *path, int fd, struct cove_error *err);
+/* The same, but *fd is consumed: -1 on success, untouched on failure. */
+int scan_give(struct scan *s, const char *path, int *fd, struct cove_error *err);
 /* Waits for the end and calls fn for each finding, in the order of the files. Once. */
 int scan_finish(struct scan *s, void (*fn)(void *arg, const struct scan_finding *f),
 		void *arg, struct cove_error *err);

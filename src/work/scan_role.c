@@ -133,8 +133,8 @@ void scan_role_end(struct scan *s)
 	close_fd(&s->sock);
 	if (!s->pid)
 		return;
-	/* Ours and not reaped yet, so it is still that one. After DONE it has nothing left
-	 * to do; a role that stays all the same must not hold us up. */
+	/* Ours and not reaped yet, so it is still that one. After DONE it has nothing
+	 * left to do; a role that stays all the same must not hold us up. */
 	kill(s->pid, SIGKILL);
 	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 		;

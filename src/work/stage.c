@@ -43,15 +43,18 @@ int stage_make(struct landing *l, size_t layer, struct cove_error *err)
 	return s->stage < 0 ? fail(err, COVE_EIO, errno, "stage") : 0;
 }
 
-void stage_remove(const struct journal *j)
+int stage_remove(const struct journal *j, struct cove_error *err)
 {
 	for (size_t i = 0; i < j->n_layers; i++) {
 		cleanup_fd int lower =
 			open(j->layers[i].source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int r = lower < 0 ? -errno : remove_tree_at(lower, j->stage);
 
-		if (lower >= 0)
-			remove_tree_at(lower, j->stage);
+		if (r < 0 && r != -ENOENT)
+			return fail(err, COVE_EIO, -r, "%s/%s", j->layers[i].source,
+				    j->stage);
 	}
+	return 0;
 }
 
 /* ---- copying -------------------------------------------------------------------- */
@@ -240,7 +243,12 @@ int stage_sync(struct apply *a, struct cove_error *err)
 	for (size_t k = 0; k < a->j.n_layers; k++) {
 		int stage = a->landing.sites[k].stage;
 
-		if (stage >= 0 && (a->changes.n <= 64 ? fsync(stage) : syncfs(stage)) < 0)
+		if (stage < 0)
+			continue;
+		/* what is in the stage, and the stage's own name in the project */
+		if (a->changes.n > 64
+			    ? syncfs(stage) < 0
+			    : fsync(stage) < 0 || fsync(a->landing.sites[k].lower) < 0)
 			return fail(err, COVE_EIO, errno, "sync the stage");
 	}
 	return 0;

@@ -20,6 +20,28 @@
 
 /* ---- the sandbox's side --------------------------------------------------------- */
 
+/* What is made in the upper layer is made beside it first, and gets its name there when
+ * it is complete: cut off in between, nothing half-made is taken for the sandbox's work.
+ */
+#define PART ".part"
+
+static int put_dir(const struct layer *l, int parent, const char *name,
+		   const struct ident *like)
+{
+	int r = remove_tree_at(l->dir, PART);
+
+	if (r < 0)
+		return r;
+	if (mkdirat(l->dir, PART, 0700) < 0)
+		return -errno;
+	if (geteuid() == 0 &&
+	    fchownat(l->dir, PART, like->uid, like->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (fchmodat(l->dir, PART, like->mode & 01777, 0) < 0)
+		return -errno;
+	return rename_at(l->dir, PART, parent, name, RENAME_NOREPLACE);
+}
+
 /* Makes the directories on the way to path in the upper layer, like the host's. */
 static int make_way(const struct layer *l, char *path)
 {
@@ -37,59 +59,66 @@ static int make_way(const struct layer *l, char *path)
 			host = (struct ident){.mode = S_IFDIR | 0755,
 					      .uid = geteuid(),
 					      .gid = getegid()};
-		if (r == 0 && mkdirat(parent, name, 0700) == 0) {
-			if (geteuid() == 0 && fchownat(parent, name, host.uid, host.gid,
-						       AT_SYMLINK_NOFOLLOW) < 0)
-				r = -errno;
-			if (r == 0 && fchmodat(parent, name, host.mode & 0777, 0) < 0)
-				r = -errno;
-		} else if (r == 0 && errno != EEXIST) {
-			r = -errno;
-		}
+		if (r == 0)
+			r = put_dir(l, parent, name, &host);
+		if (r == -EEXIST)
+			r = 0;
 		*slash = '/';
 	}
 	return r;
 }
 
-static int put_file(int stage, const char *number, int parent, const char *name)
+static int copy_link(int stage, const char *number, int dir, const struct stat *st)
+{
+	char target[4096];
+	ssize_t n = readlinkat(stage, number, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return -errno;
+	target[n] = '\0';
+	if (symlinkat(target, dir, PART) < 0)
+		return -errno;
+	return geteuid() == 0 && fchownat(dir, PART, st->st_uid, st->st_gid,
+					  AT_SYMLINK_NOFOLLOW) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int copy_file(int stage, const char *number, int dir, const struct stat *st)
+{
+	cleanup_fd int from = openat(stage, number, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_fd int to =
+		from < 0 ? -1
+			 : openat(dir, PART, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	bool no_reflink = false;
+	int r;
+
+	if (to < 0)
+		return -errno;
+	r = copy_content(from, to, st, &no_reflink);
+	if (r == 0)
+		r = copy_xattrs(from, to);
+	if (r == 0 && geteuid() == 0 && fchown(to, st->st_uid, st->st_gid) < 0)
+		r = -errno;
+	if (r == 0 && (fchmod(to, st->st_mode & 07777) < 0 || fsync(to) < 0))
+		r = -errno;
+	return r;
+}
+
+static int put_file(const struct layer *l, int stage, const char *number, int parent,
+		    const char *name)
 {
 	struct stat st;
-	bool no_reflink = false;
 	int r = rename_at(stage, number, parent, name, RENAME_NOREPLACE);
 
 	if (r != -EXDEV)
 		return r == -ENOENT ? 0 : r;
 	if (fstatat(stage, number, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (S_ISLNK(st.st_mode)) {
-		char target[4096];
-		ssize_t n = readlinkat(stage, number, target, sizeof(target) - 1);
-
-		if (n < 0)
-			return -errno;
-		target[n] = '\0';
-		if (symlinkat(target, parent, name) < 0)
-			return -errno;
-		return geteuid() == 0 && fchownat(parent, name, st.st_uid, st.st_gid,
-						  AT_SYMLINK_NOFOLLOW) < 0
-			       ? -errno
-			       : 0;
-	}
-	cleanup_fd int from = openat(stage, number, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	cleanup_fd int to = from < 0
-				    ? -1
-				    : openat(parent, name,
-					     O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (to < 0)
-		return -errno;
-	r = copy_content(from, to, &st, &no_reflink);
-	if (r == 0)
-		r = copy_xattrs(from, to);
-	if (r == 0 && geteuid() == 0 && fchown(to, st.st_uid, st.st_gid) < 0)
-		r = -errno;
-	if (r == 0 && (fchmod(to, st.st_mode & 07777) < 0 || fsync(to) < 0))
-		r = -errno;
-	return r;
+	remove_tree_at(l->dir, PART);
+	r = S_ISLNK(st.st_mode) ? copy_link(stage, number, l->dir, &st)
+				: copy_file(stage, number, l->dir, &st);
+	return r < 0 ? r : rename_at(l->dir, PART, parent, name, RENAME_NOREPLACE);
 }
 
 /* One change back into the upper layer, unless the sandbox has a newer one there. */
@@ -101,15 +130,13 @@ static int give_back(const struct layer *l, const struct step *s, int stage)
 	struct stat st;
 	int r = way ? make_way(l, way) : -ENOMEM;
 
-	if (r ==
-	    -ENOTDIR) /* the directory above is deleted or a file in the sandbox now */
+	if (r == -ENOTDIR || r == -ELOOP) /* above it is no directory any more */
 		return 0;
 	cleanup_fd int parent = r < 0 ? r : open_parent(l->upper, s->path, &name);
 	if (parent < 0)
 		return parent == -ENOTDIR || parent == -ELOOP ? 0 : parent;
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    !S_ISDIR(s->upper.mode))
-		return 0;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0; /* as it was, or newer */
 	stage_name(number, s->stage);
 	if (!s->upper.mode)
 		return mknodat(parent, name, S_IFCHR, makedev(0, 0)) < 0 &&
@@ -117,13 +144,8 @@ static int give_back(const struct layer *l, const struct step *s, int stage)
 			       ? -errno
 			       : 0;
 	if (!S_ISDIR(s->upper.mode))
-		return stage < 0 ? 0 : put_file(stage, number, parent, name);
-	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	if (geteuid() == 0 &&
-	    fchownat(parent, name, s->upper.uid, s->upper.gid, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	return fchmodat(parent, name, s->upper.mode & 0777, 0) < 0 ? -errno : 0;
+		return stage < 0 ? 0 : put_file(l, stage, number, parent, name);
+	return put_dir(l, parent, name, &s->upper);
 }
 
 /* From now on the host's old file is the base of the change again. */
@@ -142,8 +164,7 @@ static int rebase_on_old(const struct layer *l, struct ledger *g, const struct s
 		if (fd < 0 || read_fd(fd, &text) < 0)
 			buf_clear(&text);
 	}
-	return ledger_set_applied(g, s->path, &host, &ledger_only_base, text.data,
-				  text.len, err);
+	return ledger_set_seen(g, s->path, &host, text.data, text.len, err);
 }
 
 static bool counts(const struct step *s)
@@ -188,42 +209,88 @@ static int restore_layer(const struct work *w, const struct landing *land, size_
 
 /* ---- the host's side ------------------------------------------------------------ */
 
-/* undo.go, from wherever it is, to its end. COVE_ECONFLICT: the host is as after the
- * apply again, and the level is kept. */
+/* Backward on the host; if it is in the way, forward again, and the level is kept. */
+static int go_back(const struct work *w, const struct journal *j, struct cove_error *err)
+{
+	int record = w->layers->record, r;
+	struct cove_error again = {0};
+	struct landing land;
+	char path[32];
+
+	if (landing_open(&land, j, err) < 0)
+		return err->code;
+	r = landing_run(&land, false, err);
+	if (r == 0)
+		r = landing_sync(&land, err);
+	if (r < 0 && landing_run(&land, true, &again) == 0 &&
+	    landing_sync(&land, &again) == 0 &&
+	    stage_store(record, DIR_UNDO_GO, j, &again) == 0) {
+		undo_path(path, undo_last(record) + 1);
+		phase(record, DIR_UNDO_GO, path, &again);
+	}
+	landing_close(&land);
+	return r;
+}
+
 int undo_go(const struct work *w, struct cove_error *err)
 {
 	int record = w->layers->record, r;
 	struct journal j = {0};
-	struct landing land = {.parent = -1};
-	struct cove_error again = {0};
-	char path[32];
 
 	if (journal_load(record, DIR_UNDO_GO, &j, err) < 0)
 		return err->code;
 	r = stage_fetch(record, DIR_UNDO_GO, &j, err);
 	if (r == 0)
-		r = landing_open(&land, &j, err);
+		r = go_back(w, &j, err);
+	if (r == 0)
+		r = phase(record, DIR_UNDO_GO, DIR_UNDO_DONE, err);
+	journal_clear(&j);
+	return r < 0 ? r : undo_finish(w, err);
+}
+
+/* The host is done: the sandbox gets its changes back. May be run again at any point. */
+int undo_finish(const struct work *w, struct cove_error *err)
+{
+	int record = w->layers->record, r;
+	struct journal j = {0};
+	struct landing land;
+
+	if (journal_load(record, DIR_UNDO_DONE, &j, err) < 0)
+		return err->code;
+	r = landing_open(&land, &j, err);
 	if (r == 0) {
-		r = landing_run(&land, false, err);
-		if (r == 0)
-			r = landing_sync(&land, err);
-		if (r < 0 && landing_run(&land, true, &again) == 0 &&
-		    stage_store(record, DIR_UNDO_GO, &j, &again) == 0) {
-			undo_path(path, undo_last(record) + 1);
-			phase(record, DIR_UNDO_GO, path, &again);
-		}
 		for (size_t k = 0; r == 0 && k < w->layers->n && k < j.n_layers; k++)
 			r = restore_layer(w, &land, k, err);
 		landing_close(&land);
 	}
-	if (r == 0) {
-		stage_remove(&j);
-		r = remove_tree_at(record, DIR_UNDO_GO);
-		if (r < 0)
-			fail(err, COVE_EIO, -r, "%s", DIR_UNDO_GO);
-	}
+	if (r == 0 && syncfs(record) < 0)
+		r = fail(err, COVE_EIO, errno, "sync");
+	if (r == 0)
+		r = stage_remove(&j, err);
+	if (r == 0)
+		r = phase(record, DIR_UNDO_DONE, DIR_UNDO_OLD, err);
+	if (r == 0)
+		remove_tree_at(record, DIR_UNDO_OLD); /* or by the next command */
 	journal_clear(&j);
 	return r < 0 ? err->code : 0;
+}
+
+int undo_note_back(const struct work *w, const struct journal *j, struct cove_error *err)
+{
+	for (size_t k = 0; k < w->layers->n && k < j->n_layers; k++) {
+		int r = 0;
+
+		for (size_t i = 0; r == 0 && i < j->n; i++)
+			if (j->v[i].layer == k && j->v[i].old.mode &&
+			    j->v[i].kind != STEP_SAME)
+				r = rebase_on_old(&w->layers->v[k], w->ledgers[k],
+						  &j->v[i], err);
+		if (r == 0)
+			r = ledger_save(w->ledgers[k], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 struct undoing {

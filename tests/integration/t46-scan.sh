@@ -74,18 +74,26 @@ ok 'archives: gz, tar, zip, and one inside another' '
 	same 3 "$(cove scan --json a.zip | jq -r ".findings[0].line")"'
 ok 'bombs: too large, too many, too deep: a finding, soon' '
 	python3 - <<-"EOF"
-	import io, gzip, zipfile, zlib
+	import io, zipfile
 	z = zipfile.ZipFile("big.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9)
 	with z.open("zeros", "w", force_zip64=True) as f:
 	    for _ in range(1200):
 	        f.write(bytes(1 << 20))
 	z.close()
 	d = b"x"
-	for _ in range(6):
-	    d = gzip.compress(d)
-	open("deep.gz", "wb").write(d)
+	for _ in range(5):
+	    b = io.BytesIO()
+	    z = zipfile.ZipFile(b, "w")
+	    z.writestr("inner.zip", d)
+	    z.close()
+	    d = b.getvalue()
+	open("deep.zip", "wb").write(d)
+	z = zipfile.ZipFile("many.zip", "w")
+	for i in range(100100):
+	    z.writestr(str(i), b"")
+	z.close()
 	EOF
-	for f in big.zip deep.gz; do
+	for f in big.zip deep.zip many.zip; do
 		same archive-limit "$(timeout 60 cove scan --json $f | jq -r ".findings[].rule" | sort -u)"
 	done'
 ok 'damaged and encrypted archives: unreadable, not clean' '
@@ -150,8 +158,9 @@ ok 'a scanner that cannot run is no pass' '
 	has "$(cat "$T/o")" scan-failed'
 ok 'the scanner is confined: no file, no program, a filter' '
 	python3 - "$COVE_DIR/cove-scan" <<-"EOF"
-	import os, socket, struct, subprocess, sys, array, time
-	a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+	import array, fcntl, os, socket, struct, subprocess, sys
+	pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+	a, b = [socket.socket(fileno=fcntl.fcntl(x.detach(), fcntl.F_DUPFD_CLOEXEC, 10)) for x in pair]
 	os.dup2(b.fileno(), 3)
 	p = subprocess.Popen([sys.argv[1]], pass_fds=[3], executable=sys.argv[1])
 	fd = os.memfd_create("c")
@@ -161,8 +170,14 @@ ok 'the scanner is confined: no file, no program, a filter' '
 	s = dict(l.split(":\t", 1) for l in open("/proc/%d/status" % p.pid).read().splitlines() if ":\t" in l)
 	assert s["NoNewPrivs"] == "1", s["NoNewPrivs"]
 	assert s["Seccomp"] == "2", s["Seccomp"]
-	fds = os.listdir("/proc/%d/fd" % p.pid)
-	assert sorted(fds) == ["0", "1", "2", "3"], fds
+	if os.getuid() == 0: # it cannot be looked at by its own user
+	    fds = os.listdir("/proc/%d/fd" % p.pid)
+	    assert sorted(fds) == ["0", "1", "2", "3"], fds
+	name = b"/etc/passwd" # a descriptor is needed, a name opens nothing
+	files = struct.pack("=IIQ32H", 2, 1, 0, len(name), *[0] * 31) + name
+	dev = os.open("/dev/null", os.O_RDONLY)
+	a.sendmsg([files], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [dev]))])
+	assert b"unreadable" in a.recv(65536)
 	a.close()
 	p.kill()
 	EOF'

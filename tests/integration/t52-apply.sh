@@ -184,7 +184,7 @@ ok 'what is left is told' '
 	same 1 "$(cove apply --yes --json s one | jq .left)"'
 ok 'a stopped undo on another file system gives everything back' '
 	[ "$(id -u)" = 0 ] || exit 0
-	fresh; rm -rf "$P"; mkdir "$P"; mount -t tmpfs none "$P"; trap "umount $P" EXIT; cd "$P"
+	fresh; rm -rf "$P"; mkdir "$P"; mount -t tmpfs none "$P"; trap "cd /; umount $P" EXIT; cd "$P"
 	mkdir d; echo one >one; ln -s one link; echo x >d/x; tree "$P" >"$T/before"
 	change "echo 1 >one; ln -sf d link; rm -r d; echo n >new; chmod 755 new"; cove diff --name-only s >"$T/names"
 	cove apply -q --yes s; same 1 "$(cat one)"; cove undo -q --yes s

@@ -331,22 +331,23 @@ static void utf16_becomes_text(void)
 	size_t n = 0;
 	int kind = UTF16_UNKNOWN;
 
-	OK(utf16_view(&text, &n, le, sizeof(le) - 1, &kind) == 1 && kind == UTF16_LE &&
-		   n == 7 && memcmp(text + 3, "ab\xc3\xa9", 4) == 0,
+	OK(utf16_view(&text, &n, le, sizeof(le) - 1, true, &kind) == 1 &&
+		   kind == UTF16_LE && n == 7 && memcmp(text + 3, "ab\xc3\xa9", 4) == 0,
 	   "little-endian with a mark");
 	free(text);
 	kind = UTF16_UNKNOWN;
-	OK(utf16_view(&text, &n, be, sizeof(be) - 1, &kind) == 1 && kind == UTF16_BE &&
-		   memcmp(text + 3, "ab", 2) == 0,
+	OK(utf16_view(&text, &n, be, sizeof(be) - 1, true, &kind) == 1 &&
+		   kind == UTF16_BE && memcmp(text + 3, "ab", 2) == 0,
 	   "big-endian with a mark");
 	free(text);
 	kind = UTF16_NOT;
-	OK(utf16_view(&text, &n, runs, sizeof(runs) - 1, &kind) == 1 &&
+	OK(utf16_view(&text, &n, runs, sizeof(runs) - 1, true, &kind) == 1 &&
 		   memmem(text, n, "secrets!", 8),
 	   "a run inside something else");
 	free(text);
 	kind = UTF16_UNKNOWN;
-	OK(utf16_view(&text, &n, "plain text", 10, &kind) == 0, "plain text has none");
+	OK(utf16_view(&text, &n, "plain text", 10, false, &kind) == 0,
+	   "plain text has none");
 }
 
 int main(void)
