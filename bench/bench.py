@@ -11,6 +11,7 @@ import traceback
 import inside
 import report
 import sandboxes
+import scan
 import startup
 import workspace
 import workspace_land
@@ -19,7 +20,7 @@ from place import Places
 TOPICS = {"startup": startup.run, "exec": sandboxes.run_exec, "caller": sandboxes.run_caller,
           "memory": sandboxes.run_memory, "many": sandboxes.run_many,
           "syscalls": inside.run_syscalls, "throughput": inside.run_throughput,
-          "files": workspace.run, "diff": workspace_land.run_diff,
+          "scan": scan.run, "files": workspace.run, "diff": workspace_land.run_diff,
           "land": workspace_land.run_land}
 
 

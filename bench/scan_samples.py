@@ -85,7 +85,6 @@ def plant(rules, directory, count, seed):
         with open(f"{directory}/{name}", "w", encoding="utf-8", newline="") as f:
             f.write("# " + " ".join(r.get("keywords", [])) + "\n")
             for i in range(count):
-                f.write(f"line {i}\n" + rng.choice(["", 'v = "', "  - "]))
-                f.write(text(tree, fold, rng) + rng.choice(["\n", '"\n', " ;\n"]))
+                f.write(f"line {i}\n" + text(tree, fold, rng) + rng.choice(["\n", '"\n', " ;\n"]))
         made[name] = r["id"]
     return made

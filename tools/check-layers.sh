@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # check-layers.sh - a file includes only downward:
 #   base < os, ipc, spec, text < backend, work < core < api < roles; guest uses base and ipc;
-#   the command uses nothing but cove.h.
+#   scan uses base, and only a role uses scan; the command uses nothing but cove.h.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,6 +13,7 @@ allowed() {
 	ipc) echo base ipc ;;
 	spec) echo base spec ;;
 	text) echo base text ;;
+	scan) echo base scan ;;
 	work) echo base os spec text work ;;
 	backend) echo base os ipc spec backend ;;
 	core) echo base os ipc spec text backend work core ;;

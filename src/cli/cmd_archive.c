@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_archive - export and import. */
+#include "cli/json.h"
 #include "cli/spec.h"
 #include "cli/term.h"
 
@@ -49,6 +50,24 @@ int cmd_export(const struct args *a)
 		       : 0;
 }
 
+/* What the archive's sandbox will see of this host, since the archive named it. */
+static void tell_mounts(const char *name)
+{
+	struct cove_error err = {0};
+	char *text = NULL;
+	json_t *all = cove_inspect_json(name, &text, &err) < 0
+			      ? NULL
+			      : cli_json_take(text, &err);
+	const json_t *mounts = json_object_get(json_object_get(all, "spec"), "mounts");
+	const json_t *m;
+	size_t i;
+
+	json_array_foreach(mounts, i, m)
+		cli_note("cove import: it will see %s (%s)", cli_json_text(m, "source"),
+			 cli_json_text(m, "mode") ? cli_json_text(m, "mode") : "overlay");
+	json_decref(all);
+}
+
 int cmd_import(const struct args *a)
 {
 	cleanup_spec struct cove_spec *changes = NULL;
@@ -73,7 +92,9 @@ int cmd_import(const struct args *a)
 	cli_progress_end();
 	if (r < 0)
 		return cli_fail("import", &err);
-	if (!cli_has(a, F_QUIET))
+	if (!cli_has(a, F_QUIET)) {
 		puts(made);
+		tell_mounts(made);
+	}
 	return cli_flush("import", 0);
 }

@@ -212,6 +212,26 @@ static int explain_mounts(const struct spec *s, struct cove_error *err)
 	return err->code;
 }
 
+/* An archive is somebody's word: write access to a directory of this host is the user's
+ * to give, not the archive's. */
+static int refuse_live_mounts(const struct spec *to, const struct spec *changes,
+			      struct cove_error *err)
+{
+	for (size_t i = 0; i < to->n_mounts; i++) {
+		const struct spec_mount *m = &to->mounts[i];
+		bool named = false;
+
+		for (size_t k = 0; changes && k < changes->n_mounts; k++)
+			named |= changes->mounts[k].mode == MOUNT_RW;
+		if (m->mode != MOUNT_RW || named)
+			continue;
+		fail(err, COVE_EDENIED, 0, "the archive wants to write to %s", m->source);
+		return hint(err,
+			    "--mount DIR:overlay or --mount DIR:rw says what it may");
+	}
+	return 0;
+}
+
 static void drop_unmatched(int dir, const struct spec *to, const int *layer)
 {
 	for (int number = 0; number < 10 * SPEC_LIST_MAX; number++) {
@@ -243,7 +263,9 @@ static int fit_spec(struct store *st, int dir, const char *name,
 		return err->code;
 	}
 	layers_match(&from, &to, layer, true);
-	r = layers_check_dropped(&from, &to, layer, dir, err);
+	r = refuse_live_mounts(&to, changes, err);
+	if (r == 0)
+		r = layers_check_dropped(&from, &to, layer, dir, err);
 	if (r == 0)
 		r = move_workdir(&from, &to, layer, err);
 	if (r == 0) {

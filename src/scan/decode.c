@@ -183,6 +183,14 @@ static inline bool may_start(unsigned char c)
 	return v == 2 || v == 3 || (v >= 8 && v < 32);
 }
 
+/* The second digit has the high half of the second byte in it: 2 to 7, or 0. */
+static inline bool may_follow(unsigned char c)
+{
+	unsigned v = (base64_digit[c] - 1u) & 15;
+
+	return base64_digit[c] && (v == 0 || (v >= 2 && v < 8));
+}
+
 /* Most runs are names in a program; the first byte that they would decode to tells. */
 static inline bool may_base64(const unsigned char *t)
 {
@@ -288,15 +296,19 @@ static void classify_any(const unsigned char *t, size_t n, struct bits *ret)
 	for (; n; n--, t += 64, ret++) {
 		uint64_t percent = 0, back = 0, hex = 0, u = 0;
 
-		ret->word = ret->first = 0;
+		uint64_t first = 0, second = 0;
+
+		ret->word = 0;
 		for (int i = 0; i < 64; i++) {
 			ret->word |= (uint64_t)word_byte(t[i]) << i;
-			ret->first |= (uint64_t)may_start(t[i]) << i;
+			first |= (uint64_t)may_start(t[i]) << i;
+			second |= (uint64_t)may_follow(t[i]) << i;
 			percent |= (uint64_t)(t[i] == '%') << i;
 			back |= (uint64_t)(t[i] == '\\') << i;
 			hex |= (uint64_t)(hex_value(t[i]) >= 0) << i;
 			u |= (uint64_t)((t[i] | 32) == 'u') << i;
 		}
+		ret->first = first & (second >> 1 | UINT64_C(1) << 63);
 		ret->mark = marks(percent, back, hex, u);
 	}
 }
@@ -317,16 +329,21 @@ __attribute__((target("avx2"))) static void classify_avx2(const unsigned char *t
 		26, 62, 62, 62, 62, 62, 62, 30, 30, 30, 28, 5, 4, 5, 4, 13));
 	const __m256i high = _mm256_broadcastsi128_si256(
 		_mm_setr_epi8(0, 0, 1, 2, 36, 8, 36, 16, 0, 0, 0, 0, 0, 0, 0, 0));
-	/* The same for may_start(): bits 1 C D I-O, 2 P-Z, 4 a-f. */
-	const __m256i low2 = _mm256_broadcastsi128_si256(
+	/* The same for may_start(): bits 1 C D I-O, 2 P-Z, 4 a-f; */
+	const __m256i low1 = _mm256_broadcastsi128_si256(
 		_mm_setr_epi8(2, 6, 6, 7, 7, 6, 6, 2, 2, 3, 3, 1, 1, 1, 1, 1));
-	const __m256i high2 = _mm256_broadcastsi128_si256(
+	const __m256i high1 = _mm256_broadcastsi128_si256(
 		_mm_setr_epi8(0, 0, 0, 0, 1, 2, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+	/* for may_follow(): bits 1 A C-H Q S-X, 2 g i-n, 4 w y z, 8 0-3. */
+	const __m256i low2 = _mm256_broadcastsi128_si256(
+		_mm_setr_epi8(8, 9, 8, 9, 1, 1, 1, 7, 1, 6, 6, 2, 2, 2, 2, 0));
+	const __m256i high2 = _mm256_broadcastsi128_si256(
+		_mm_setr_epi8(0, 0, 0, 8, 1, 1, 2, 4, 0, 0, 0, 0, 0, 0, 0, 0));
 	const __m256i half = _mm256_set1_epi8(15), zero = _mm256_setzero_si256();
 
 	for (; n; n--, t += 64, ret++) {
 		uint64_t percent = 0, back = 0, no_hex = 0, no_word = 0, no_first = 0,
-			 u = 0;
+			 no_second = 0, u = 0;
 
 		for (int i = 0; i < 64; i += 32) {
 			__m256i v = _mm256_loadu_si256(
@@ -335,9 +352,12 @@ __attribute__((target("avx2"))) static void classify_avx2(const unsigned char *t
 			__m256i h = _mm256_and_si256(_mm256_srli_epi16(v, 4), half);
 			__m256i c = _mm256_and_si256(_mm256_shuffle_epi8(low, l),
 						     _mm256_shuffle_epi8(high, h));
-			__m256i f = _mm256_and_si256(_mm256_shuffle_epi8(low2, l),
+			__m256i f = _mm256_and_si256(_mm256_shuffle_epi8(low1, l),
+						     _mm256_shuffle_epi8(high1, h));
+			__m256i g = _mm256_and_si256(_mm256_shuffle_epi8(low2, l),
 						     _mm256_shuffle_epi8(high2, h));
 
+			no_second |= BITS(_mm256_cmpeq_epi8(g, zero)) << i;
 			no_word |= BITS(_mm256_cmpeq_epi8(c, zero)) << i;
 			no_first |= BITS(_mm256_cmpeq_epi8(f, zero)) << i;
 			no_hex |= BITS(EQ(_mm256_and_si256(c, _mm256_set1_epi8(34)), 0))
@@ -347,7 +367,7 @@ __attribute__((target("avx2"))) static void classify_avx2(const unsigned char *t
 			u |= BITS(EQ(_mm256_or_si256(v, _mm256_set1_epi8(32)), 'u')) << i;
 		}
 		ret->word = ~no_word;
-		ret->first = ~no_first;
+		ret->first = ~no_first & (~no_second >> 1 | UINT64_C(1) << 63);
 		ret->mark = marks(percent, back, ~no_hex, u);
 	}
 }
@@ -362,12 +382,18 @@ static classify_fn *pick_classify(void)
 	return classify_any;
 }
 
+struct progress {
+	size_t done;   /* everything before it was looked at */
+	unsigned ones; /* word characters that end the last block */
+	bool first;    /* base64 of something printable may begin where these do */
+};
+
 /*
  * Bits where a run begins that is worth a look: of RUN_MIN word characters if base64 can
- * begin so, of twice as many for the sake of hex. `before` word characters end the block
- * in front; a run that goes on from there is looked at from here.
+ * begin so, of twice as many for the sake of hex. A run that goes on from the block in
+ * front is looked at from here.
  */
-static inline uint64_t run_starts(struct bits b, unsigned before)
+static inline uint64_t run_starts(struct bits b, const struct progress *p)
 {
 	uint64_t r = b.word, first;
 	unsigned lead = ~b.word ? (unsigned)__builtin_ctzll(~b.word) : 64;
@@ -377,9 +403,23 @@ static inline uint64_t run_starts(struct bits b, unsigned before)
 	r &= r >> 4;
 	r &= r >> 8;
 	first = r & ~(r << 1) & (b.first | r >> 16);
-	if (lead && before + lead >= RUN_MIN)
-		first |= 1;
+	if (p->ones && lead) {
+		first &= ~UINT64_C(1);
+		first |= (p->ones + lead >= RUN_MIN && p->first) ||
+			 p->ones + lead >= HEX_MIN;
+	}
 	return first;
+}
+
+static inline void carry(struct progress *p, struct bits b)
+{
+	unsigned ones = ~b.word ? (unsigned)__builtin_clzll(~b.word) : 64;
+
+	if (ones < 64)
+		p->first = ones && (b.first >> (64 - ones) & 1);
+	else if (!p->ones)
+		p->first = b.first & 1;
+	p->ones = ones;
 }
 
 /* U+0041 has no byte that is rare; its plus sign is the best there is. */
@@ -412,17 +452,12 @@ static size_t take_run_at(struct decoder *d, size_t at, unsigned bit, uint64_t w
 	return end;
 }
 
-struct progress {
-	size_t done;   /* everything before it was looked at */
-	unsigned ones; /* word characters that end the last block */
-};
-
 static inline void look_at(struct decoder *d, struct progress *p, size_t at,
 			   struct bits b)
 {
-	uint64_t go = b.mark | run_starts(b, p->ones);
+	uint64_t go = b.mark | run_starts(b, p);
 
-	p->ones = ~b.word ? (unsigned)__builtin_clzll(~b.word) : 64;
+	carry(p, b);
 	for (; go; go &= go - 1) {
 		unsigned bit = (unsigned)__builtin_ctzll(go);
 
@@ -440,7 +475,7 @@ static inline void look_at(struct decoder *d, struct progress *p, size_t at,
 static void find_pieces(struct decoder *d)
 {
 	classify_fn *classify = pick_classify();
-	struct progress p = {0, 0};
+	struct progress p = {0};
 	unsigned char last[64] = {0};
 	struct bits bits[BULK];
 	size_t at = 0;

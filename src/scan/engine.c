@@ -165,6 +165,16 @@ void engine_give_up(struct engine *e, const char *rule, size_t at)
 	e->fn(e->arg, &f);
 }
 
+/* How much of the text PCRE2 has to see: its search for a first character does not know
+ * where we stop. One byte more than any match, so that the end is not taken for the end
+ * of the text. */
+static size_t search_end(const struct re *re, const struct view *v, size_t to)
+{
+	if (to == SLOW_ALL || re->max == RE_UNBOUNDED)
+		return v->len;
+	return min_size(v->len, to + re->max + 1);
+}
+
 void engine_confirm(struct engine *e, size_t i, size_t to)
 {
 	struct rule *r = &e->rules.rule[i];
@@ -191,8 +201,8 @@ void engine_confirm(struct engine *e, size_t i, size_t to)
 			from = to - r->regex.re.reach;
 		if (from > v->len || (to != SLOW_ALL && from >= to))
 			return;
-		found = pattern_find(&r->regex, v->text, v->len, from,
-				     to == SLOW_ALL ? to : to - 1, &m);
+		found = pattern_find(&r->regex, v->text, search_end(&r->regex.re, v, to),
+				     from, to == SLOW_ALL ? to : to - 1, &m);
 		if (found == 0) {
 			s->tried = to == SLOW_ALL ? v->len + 1 : to;
 			return;

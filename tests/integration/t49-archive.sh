@@ -201,4 +201,17 @@ ok 'both ends are in the log' '
 	grep -q "\"event\":\"import\"" "$T/log"
 	grep -q "\"event\":\"export\"" "$T/log"
 	cove rm -f box'
+ok 'an archive cannot give itself write access to the host' '
+	mkdir -p "$T/live" && echo host >"$T/live/f"
+	cove create live --mount "$T/live:rw"
+	cove export -o "$T/live.tar" live
+	cove rm -f live
+	rc_is 125 cove import "$T/live.tar" live 2>"$T/err"
+	has "$(cat "$T/err")" "wants to write to $T/live"
+	same "" "$(cove ls -q)"
+	cove import "$T/live.tar" live --mount "$T/live:overlay" 2>"$T/err"
+	has "$(cat "$T/err")" "it will see $T/live (overlay)"
+	cove rm -f live
+	cove import -q "$T/live.tar" live --mount "$T/live:rw"
+	cove rm -f live'
 done_testing
