@@ -217,7 +217,7 @@ $(B)/escape/reaper: tests/lib/reaper.c
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $< -o $@
 # inject stops or fails a command at one of its system calls; mutate makes, changes and
 # compares trees, inside and outside.
-$(B)/escape/inject: tests/lib/inject.c tests/lib/inject_calls.h
+$(B)/escape/inject: tests/lib/inject.c tests/lib/inject_calls.def
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $< -o $@
 MUTATE_SRC := $(call src_of,tests/lib/mutate*.c)

@@ -18,7 +18,6 @@ allowed() {
 	backend) echo base os ipc spec backend ;;
 	core) echo base os ipc spec text backend work core ;;
 	api) echo base os ipc spec text backend work core api ;;
-	scan) echo base spec text scan ;;
 	roles) echo scan base os ipc spec text backend work core api roles ;;
 	guest) echo base ipc guest ;;
 	cli) echo cli ;;

@@ -323,8 +323,8 @@ int workspace_settle(struct store *st, const char *name, const struct spec *spec
 	return r;
 }
 
-/* Somebody who notes changes holds the lock for a moment, somebody who applies for longer:
- * the one is waited for, the other not. */
+/* Somebody who notes changes holds the lock for a moment, somebody who applies for
+ * longer: the one is waited for, the other not. */
 static int lock_soon(int record)
 {
 	static const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};

@@ -89,14 +89,16 @@ static int check_conflict(struct apply *a, size_t i, struct cove_error *err)
 {
 	const struct change *c = &a->changes.v[i];
 	struct item *it = &a->items[i];
-	cleanup_fd int fd =
-		it->staged && S_ISREG(c->new.mode) ? stage_open_staged(a, i) : -1;
 	cleanup_buf struct buf merged = BUF_INIT(64 * MIB);
 	char why[200] = "";
 	int r = ident_at(a->w->layers->v[c->layer].lower, c->path, &it->now);
 
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "%s", c->path);
+	/* Its content is only of interest where the host has something, too. */
+	cleanup_fd int fd = it->now.mode && it->staged && S_ISREG(c->new.mode)
+				    ? stage_open_staged(a, i)
+				    : -1;
 	if (conflict_check(a->w->layers, a->w->ledgers[c->layer], &a->changes, c, fd,
 			   &it->now, &it->verdict, &merged, why, sizeof(why), err) < 0)
 		return err->code;

@@ -79,48 +79,62 @@ static int keep_xattrs(int from, int to)
 	return n < 0 && errno != EOPNOTSUPP ? -errno : 0;
 }
 
-/* Owner first: a change of owner clears bits of the mode. An edited file keeps its owner
- * on the host; only root may give files away. */
-static int set_owner(int fd, const struct change *c)
+/* Owner and mode, where they are not right already. Owner first: a change of it clears
+ * bits of the mode. An edited file keeps its owner on the host; only root may give files
+ * away. */
+static int set_attrs(int fd, const struct change *c, struct stat *st)
 {
 	const struct ident *like =
-		c->old.mode && !S_ISDIR(c->old.mode) ? &c->old : &c->new;
+		c->old.mode && !S_ISDIR(c->old.mode) && !(c->what & COVE_WHAT_OWNER)
+			? &c->old
+			: &c->new;
+	mode_t mode = c->new.mode & 01777; /* set-user-id is never staged */
+	bool again = false;
 
-	if (geteuid() == 0) {
-		uid_t uid = c->what & COVE_WHAT_OWNER ? c->new.uid : like->uid;
-		gid_t gid = c->what & COVE_WHAT_OWNER ? c->new.gid : like->gid;
-
-		return fchown(fd, uid, gid) < 0 ? -errno : 0;
-	}
-	if (c->old.mode && fchown(fd, (uid_t)-1, like->gid) < 0 && errno != EPERM)
+	if (fstat(fd, st) < 0)
 		return -errno;
-	return 0;
+	if (geteuid() == 0 && (st->st_uid != like->uid || st->st_gid != like->gid)) {
+		if (fchown(fd, like->uid, like->gid) < 0)
+			return -errno;
+		again = true;
+	} else if (c->old.mode && st->st_gid != like->gid) {
+		if (fchown(fd, (uid_t)-1, like->gid) < 0 && errno != EPERM)
+			return -errno;
+		again = true;
+	}
+	if (again || (st->st_mode & 07777) != mode) {
+		if (fchmod(fd, mode) < 0)
+			return -errno;
+		again = true;
+	}
+	return again && fstat(fd, st) < 0 ? -errno : 0;
 }
 
 /* 1: it changed while it was copied. */
-static int copy_once(struct apply *a, const char *name, int from, const struct change *c)
+static int copy_once(struct apply *a, const char *name, int from, const struct change *c,
+		     struct ident *ret)
 {
 	int stage = a->landing.sites[c->layer].stage, r;
-	struct stat before, after;
+	struct stat st;
 
-	cleanup_fd int to = openat(
-		stage, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (to < 0 || fstat(from, &before) < 0)
+	/* Its mode does not matter here: nobody else can enter the stage. */
+	cleanup_fd int to =
+		openat(stage, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		       c->new.mode & 0777);
+	if (to < 0 || fstat(from, &st) < 0)
 		return -errno;
-	r = copy_content(from, to, &before, &a->no_reflink);
+	r = copy_content(from, to, &st, &a->no_reflink);
 	if (r == 0)
 		r = keep_xattrs(from, to);
 	if (r == 0)
-		r = set_owner(to, c);
-	if (r == 0 && fchmod(to, c->new.mode & 01777) < 0)
-		r = -errno;
-	if (r == 0 && (fstat(from, &after) < 0 || fstat(to, &before) < 0))
-		r = -errno;
+		r = set_attrs(to, c, &st);
 	if (r < 0)
 		return r;
-	return before.st_size != after.st_size || after.st_size != (off_t)c->new.size ||
-	       after.st_mtim.tv_sec * 1000000000LL + after.st_mtim.tv_nsec !=
-		       c->new.mtime_ns;
+	ident_from(ret, &st);
+	if (fstat(from, &st) < 0)
+		return -errno;
+	return ret->size != (uint64_t)st.st_size || ret->size != c->new.size ||
+	       st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec != c->new.mtime_ns;
 }
 
 static int stage_file(struct apply *a, size_t i, const char *name, struct cove_error *err)
@@ -141,7 +155,7 @@ static int stage_file(struct apply *a, size_t i, const char *name, struct cove_e
 			usleep(2000);
 		}
 		from = change_open_new(a->w->layers, c);
-		r = from < 0 ? from : copy_once(a, name, from, c);
+		r = from < 0 ? from : copy_once(a, name, from, c, &a->items[i].landed);
 	}
 	if (r == 0)
 		return 0;
@@ -188,6 +202,8 @@ int stage_change(struct apply *a, size_t i, struct cove_error *err)
 	if (r < 0)
 		return r;
 	it->staged = true;
+	if (S_ISREG(c->new.mode))
+		return 0;
 	r = ident_at(a->landing.sites[c->layer].stage, name, &it->landed);
 	return r < 0 ? fail(err, COVE_EIO, -r, "stage %s", c->path) : 0;
 }
@@ -197,6 +213,7 @@ int stage_content(struct apply *a, size_t i, const void *data, size_t n,
 {
 	const struct change *c = &a->changes.v[i];
 	int stage = a->landing.sites[c->layer].stage, r;
+	struct stat st;
 	char name[16];
 
 	stage_name(name, (uint32_t)i);
@@ -207,11 +224,9 @@ int stage_content(struct apply *a, size_t i, const void *data, size_t n,
 		stage, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : write_all(fd, data, n);
 	if (r == 0)
-		r = set_owner(fd, c);
-	if (r == 0 && fchmod(fd, c->new.mode & 01777) < 0)
-		r = -errno;
+		r = set_attrs(fd, c, &st);
 	if (r == 0)
-		r = ident_at(stage, name, &a->items[i].landed);
+		ident_from(&a->items[i].landed, &st);
 	return r < 0 ? fail(err, COVE_EIO, -r, "stage %s", c->path) : 0;
 }
 

@@ -10,7 +10,7 @@ fresh() { # a project and a stopped sandbox "s" on it
 	rm -rf "$P"
 	mkdir -p "$P/sub/deep" "$P/gone/in" "$P/dir"
 	(
-		cd "$P"
+		cd "$P" || exit
 		seq 1 40 >text
 		echo one >one
 		echo two >sub/two
@@ -23,7 +23,7 @@ fresh() { # a project and a stopped sandbox "s" on it
 		printf '#!/bin/sh\n' >run
 		chmod 755 run
 	)
-	cd "$P"
+	cd "$P" || return
 }
 change() { # SCRIPT: in the sandbox s, which is stopped again afterwards
 	cove run -q s -- sh -ec "$1"

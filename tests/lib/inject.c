@@ -42,7 +42,7 @@
 #include <linux/openat2.h>
 #include <linux/ptrace.h>
 
-#include "inject_calls.h"
+#include "inject_calls.def"
 
 #define TASKS_MAX 64
 #define FAILED 125
