@@ -23,7 +23,8 @@ static int make_shared(struct cgroup_dir *d, const char *mount, const char *id)
 		r = cg_mkdir(d->path);
 		if (r != -ENOENT || geteuid() != 0)
 			return r;
-		if (mkdir(parent, 0755) < 0 && errno != EEXIST)
+		/* Users pass through it to theirs, whatever the umask of who makes it. */
+		if (mkdir(parent, 0755) == 0 ? chmod(parent, 0755) < 0 : errno != EEXIST)
 			return -errno;
 	}
 	return r;

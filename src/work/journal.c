@@ -91,9 +91,11 @@ static uint64_t number(struct line *l, unsigned base)
 	uint64_t n = 0;
 
 	for (; l->at < l->end && *l->at >= '0' && *l->at < (char)('0' + base); l->at++) {
-		if (n > (UINT64_MAX - 9) / base)
+		unsigned digit = (unsigned)(*l->at - '0');
+
+		if (n > (UINT64_MAX - digit) / base)
 			l->bad = true;
-		n = n * base + (unsigned)(*l->at - '0');
+		n = n * base + digit;
 	}
 	if (l->at == start)
 		l->bad = true;

@@ -457,7 +457,10 @@ static int give_directory(const char *mount)
 	snprintf(parent, sizeof(parent), "%s/cove", mount);
 	snprintf(path, sizeof(path), "%s/cove/user-%u", mount, (unsigned)somebody);
 	for (int i = 0; i < 10; i++) {
-		mkdir(parent, 0755);
+		if (mkdir(parent, 0755) < 0 && errno != EEXIST)
+			printf("# %s: %s\n", parent, strerror(errno));
+		if (chmod(parent, 0755) < 0) /* an older keeper's umask closed it */
+			printf("# %s: %s\n", parent, strerror(errno));
 		if ((mkdir(path, 0755) == 0 || errno == EEXIST) &&
 		    chown(path, somebody, somebody) == 0)
 			return 1;
