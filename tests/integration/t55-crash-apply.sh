@@ -8,8 +8,8 @@
 need USERNS
 P=$T/p
 BASE=$T/base
-quick=${MATRIX_SECONDS:-3}
-[ -z "$matrix_asan" ] || quick=2
+quick=${MATRIX_SECONDS:-2}
+[ -z "$matrix_asan" ] || quick=1
 
 mkdir -p "$BASE/sub/deep" "$BASE/gone/in" "$BASE/dir" "$BASE/moved" && (
 	cd "$BASE" || exit 1

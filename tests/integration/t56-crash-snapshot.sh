@@ -7,8 +7,8 @@
 . "$(dirname "$0")/../lib/matrix.sh"
 need USERNS JQ
 P=$T/p
-quick=${MATRIX_SECONDS:-4}
-[ -z "$matrix_asan" ] || quick=2
+quick=${MATRIX_SECONDS:-2}
+[ -z "$matrix_asan" ] || quick=1
 
 mkdir -p "$P/sub/deep" "$P/gone" && (
 	cd "$P" || exit 1

@@ -8,7 +8,7 @@
 need USERNS JQ
 P=$T/p
 Q=$T/plain
-SEEDS=${SEEDS:-30}
+SEEDS=${SEEDS:-15}
 [ -z "${FULL:-}" ] || SEEDS=500
 [ -z "$matrix_asan" ] || SEEDS=6
 FIRST=${FIRST:-1} # the first seed, to repeat one: FIRST=77 SEEDS=1

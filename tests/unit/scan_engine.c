@@ -189,34 +189,35 @@ static void expressions_mean_what_they_mean_in_go(void)
 		const char *regex, *text;
 		bool match;
 	} cases[] = {
-		{"a\\sb",                 "a\vb",              false}, /* PCRE would say yes */
-		{"a\\sb",                 "a\fb",              true },
-		{"^x$",                   "x\n",               false}, /* the text's own end */
-		{"(?m)^x$",               "y\nx\nz",           true },
-		{"^.{3}$",                "a\xc3\xa9z",        true }, /* characters, not bytes */
-		{"^.{4}$",                "a\xc3\xa9z",        false},
-		{"^[^a]{2}$",             "\xff\xfe",          true }, /* each bad byte is one */
+		{"a\\sb",                    "a\vb",              false}, /* PCRE would say yes */
+		{"a\\sb",                    "a\fb",              true },
+		{"^x$",                      "x\n",               false}, /* the text's own end */
+		{"(?m)^x$",                  "y\nx\nz",           true },
+		{"^.{3}$",                   "a\xc3\xa9z",        true }, /* characters, not bytes */
+		{"^.{4}$",                   "a\xc3\xa9z",        false},
+		{"^[^a]{2}$",                "\xff\xfe",          true }, /* each bad byte is one */
 		{"(?i)stra\xc3\x9f"
-		 "e",    "STRA\xc3\x9f"
-		 "E",    true },
-		{"(?i)\xd0\xbf\xd0\xb0",  "\xd0\x9f\xd0\x90",  true },
-		{"[\xd0\xb0-\xd1\x8f]+x", "\xd0\xb6\xd1\x84x", true },
-		{"\\x{e9}+!",             "\xc3\xa9\xc3\xa9!", true },
-		{"\\Qa.b\\E",             "a.b",               true },
-		{"\\Qa.b\\E",             "axb",               false},
-		{"[[:upper:]]{2}\\d",     "AB1",               true },
-		{"(?i:ab)c",              "ABc",               true },
-		{"(?i:ab)c",              "ABC",               false},
-		{"(?s)a.b",               "a\nb",              true },
-		{"a.b",                   "a\nb",              false},
-		{"x{2,3}?y",              "xxxy",              true },
-		{"a{,3}",                 "a{,3}",             true }, /* no repeat in RE2 */
-		{"(?P<n>a)(?<m>b)",       "ab",                true },
-		{"\\bfoo\\b",             "a foo.",            true },
-		{"\\bfoo\\b",             "foo_",              false},
-		{"[]a]+b",                "]ab",               true },
-		{"[^]a]b",                "xb",                true },
-		{"\\pL\\p{Greek}",        "a\xce\xb1",         true },
+		 "e",       "STRA\xc3\x9f"
+		 "E",       true },
+		{"(?i)\xd0\xbf\xd0\xb0",     "\xd0\x9f\xd0\x90",  true },
+		{"[\xd0\xb0-\xd1\x8f]+x",    "\xd0\xb6\xd1\x84x", true },
+		{"\\x{e9}+!",                "\xc3\xa9\xc3\xa9!", true },
+		{"\\Qa.b\\E",                "a.b",               true },
+		{"\\Qa.b\\E",                "axb",               false},
+		{"[[:upper:]]{2}\\d",        "AB1",               true },
+		{"(?i:ab)c",                 "ABc",               true },
+		{"(?i:ab)c",                 "ABC",               false},
+		{"(?s)a.b",                  "a\nb",              true },
+		{"a.b",                      "a\nb",              false},
+		{"x{2,3}?y",                 "xxxy",              true },
+		{"a{,3}",                    "a{,3}",             true }, /* no repeat in RE2 */
+		{"(?s)^a.{0,1000}b.{1000}$", "ab",                false},
+		{"(?P<n>a)(?<m>b)",          "ab",                true },
+		{"\\bfoo\\b",                "a foo.",            true },
+		{"\\bfoo\\b",                "foo_",              false},
+		{"[]a]+b",                   "]ab",               true },
+		{"[^]a]b",                   "xb",                true },
+		{"\\pL\\p{Greek}",           "a\xce\xb1",         true },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
