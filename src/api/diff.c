@@ -217,26 +217,14 @@ static void fill(struct cove_change *ret, const struct listed *l, const struct c
 {
 	const char *why = c->what & COVE_WHAT_UNREADABLE ? c->why : s->why;
 
-	*ret = (struct cove_change){
-		.size = sizeof(*ret),
-		.kind = c->kind,
-		.what = c->what | (s->binary ? COVE_WHAT_BINARY : 0) |
-			(s->why ? COVE_WHAT_UNREADABLE : 0),
-		.source = l->layers.v[c->layer].source,
-		.path = c->path,
-		.from = c->from,
-		.old_mode = c->old.mode,
-		.new_mode = c->new.mode,
-		.old_size = c->old.size,
-		.new_size = c->new.size,
-		.old_target = c->old_target,
-		.new_target = c->new_target,
-		.added = s->added,
-		.removed = s->removed,
-		.text = s->text.len ? s->text.data : NULL,
-		.text_len = s->text.len,
-		.why = why,
-	};
+	change_export(&l->layers, c, ret);
+	ret->what |= (s->binary ? COVE_WHAT_BINARY : 0u) |
+		     (s->why ? COVE_WHAT_UNREADABLE : 0u);
+	ret->added = s->added;
+	ret->removed = s->removed;
+	ret->text = s->text.len ? s->text.data : NULL;
+	ret->text_len = s->text.len;
+	ret->why = why;
 }
 
 static int hand_out(const struct listed *l, const struct change *c,

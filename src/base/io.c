@@ -245,3 +245,17 @@ int rename_at(int from_dir, const char *from, int to_dir, const char *to, unsign
 {
 	return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags) < 0 ? -errno : 0;
 }
+
+bool path_stays_below(const char *path)
+{
+	for (;;) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 0 || n > 255 || (n == 1 && path[0] == '.') ||
+		    (n == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		if (!path[n])
+			return true;
+		path += n + 1;
+	}
+}

@@ -5,6 +5,7 @@
 #ifndef COVE_BASE_IO_H
 #define COVE_BASE_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -21,6 +22,10 @@ int read_file_at(int dirfd, const char *name, struct buf *b);
  * files that may be lost with the host, not with the process). */
 int write_file_atomic(int dirfd, const char *name, const void *data, size_t n,
 		      mode_t mode, int sync);
+
+/* Is it a relative path that stays below where it starts: names of 1 to 255 bytes, none
+ * of them "." or "..", with single slashes between them? */
+bool path_stays_below(const char *path);
 
 /* renameat2(2), which not every C library has; flags are those of <linux/fs.h>. -errno.
  */

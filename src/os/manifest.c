@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/manifest.h"
 
+#include "base/io.h"
 #include "base/util.h"
 
 #include <inttypes.h>
@@ -105,23 +106,6 @@ int manifest_print(const struct manifest *m, struct buf *out)
 	return r;
 }
 
-/* A clean relative path: what manifest_add() was given. */
-static bool path_ok(const char *p)
-{
-	if (!*p)
-		return false;
-	for (;;) {
-		size_t n = strcspn(p, "/");
-
-		if (n == 0 || n > 255 || (n == 1 && p[0] == '.') ||
-		    (n == 2 && p[0] == '.' && p[1] == '.'))
-			return false;
-		if (!p[n])
-			return true;
-		p += n + 1;
-	}
-}
-
 static int parse_one(struct manifest *m, const char *line)
 {
 	struct manifest_entry e = {.path = m->paths.len};
@@ -129,7 +113,7 @@ static int parse_one(struct manifest *m, const char *line)
 
 	if (sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 "%n",
 		   &e.dev, &e.ino, &e.size, &e.mtime_ns, &e.ctime_ns, &at) != 5 ||
-	    at == 0 || line[at] != ' ' || !path_ok(line + at + 1))
+	    at == 0 || line[at] != ' ' || !path_stays_below(line + at + 1))
 		return -EBADMSG;
 	line += at + 1;
 	r = buf_append(&m->paths, line, strlen(line) + 1);

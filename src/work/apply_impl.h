@@ -56,8 +56,6 @@ int stage_remove(const struct journal *j, struct cove_error *err);
 int choose_changes(struct apply *a, struct cove_error *err);
 /* What must come along (parents) or cannot go without (children). */
 void choose_close(struct apply *a);
-void change_export(const struct layers *l, const struct change *c,
-		   struct cove_change *ret);
 
 /* steps.c */
 int steps_build(struct apply *a, struct cove_error *err);

@@ -253,3 +253,22 @@ int change_open_new(const struct layers *l, const struct change *c)
 {
 	return open_checked(l->v[c->layer].upper, c->path, &c->new);
 }
+
+void change_export(const struct layers *l, const struct change *c,
+		   struct cove_change *ret)
+{
+	*ret = (struct cove_change){
+		.size = sizeof(*ret),
+		.kind = c->kind,
+		.what = c->what,
+		.source = l->v[c->layer].source,
+		.path = c->path,
+		.from = c->from,
+		.old_mode = c->old.mode,
+		.new_mode = c->new.mode,
+		.old_size = c->old.size,
+		.new_size = c->new.size,
+		.old_target = c->old_target,
+		.new_target = c->new_target,
+	};
+}

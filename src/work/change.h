@@ -56,6 +56,10 @@ void changes_clear(struct changes *c);
 int change_open_old(const struct layers *l, const struct change *c);
 int change_open_new(const struct layers *l, const struct change *c);
 
+/* As the public interface shows it; strings are borrowed. */
+void change_export(const struct layers *l, const struct change *c,
+		   struct cove_change *ret);
+
 /* Does path match a pattern? Gitignore-like: '*' and '?' do not match '/', "**" does; a
  * pattern without '/' matches the last component at any depth; "dir" and "dir/" match
  * what is in it too. Pure; shared with the gate's allow and deny lists. */

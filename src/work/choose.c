@@ -14,25 +14,6 @@
 #define TEXT_MAX (16u << 20) /* a larger file is taken whole or not at all */
 #define CONTEXT 3
 
-void change_export(const struct layers *l, const struct change *c,
-		   struct cove_change *ret)
-{
-	*ret = (struct cove_change){
-		.size = sizeof(*ret),
-		.kind = c->kind,
-		.what = c->what,
-		.source = l->v[c->layer].source,
-		.path = c->path,
-		.from = c->from,
-		.old_mode = c->old.mode,
-		.new_mode = c->new.mode,
-		.old_size = c->old.size,
-		.new_size = c->new.size,
-		.old_target = c->old_target,
-		.new_target = c->new_target,
-	};
-}
-
 /* ---- the caller's choice -------------------------------------------------------- */
 
 /* Both sides of an edited text file. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "work/journal.h"
 
+#include "base/io.h"
 #include "base/util.h"
 
 #include <inttypes.h>
@@ -158,23 +159,6 @@ static char *text_of(struct line *l)
 	return out;
 }
 
-/* A path that stays below where it starts. */
-static bool clean_path(const char *p)
-{
-	if (strcmp(p, ".") == 0)
-		return true;
-	for (;;) {
-		size_t n = strcspn(p, "/");
-
-		if (n == 0 || n > 255 || (n == 1 && p[0] == '.') ||
-		    (n == 2 && p[0] == '.' && p[1] == '.'))
-			return false;
-		if (!p[n])
-			return true;
-		p += n + 1;
-	}
-}
-
 static void ident_of(struct line *l, struct ident *i)
 {
 	i->mode = number32(l, 8);
@@ -207,8 +191,8 @@ static int parse_step(struct journal *j, struct line *l, size_t *room)
 	ident_of(l, &s.new);
 	ident_of(l, &s.upper);
 	s.path = l->bad ? NULL : text_of(l);
-	if (!s.path || !clean_path(s.path) || s.layer >= j->n_layers ||
-	    j->n >= STEPS_MAX) {
+	if (!s.path || !(strcmp(s.path, ".") == 0 || path_stays_below(s.path)) ||
+	    s.layer >= j->n_layers || j->n >= STEPS_MAX) {
 		free(s.path);
 		return -EBADMSG;
 	}
