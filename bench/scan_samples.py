@@ -19,11 +19,7 @@ def parse(regex):
 
 
 def pick_class(name, rng):
-    name = str(name)
-    for k in sorted(CLASSES, key=len, reverse=True):
-        if name.endswith("CATEGORY_" + k):
-            return rng.choice(CLASSES[k])
-    raise ValueError(name)
+    return rng.choice(CLASSES[str(name).split("CATEGORY_")[1]])
 
 
 def pick_set(items, rng):
@@ -37,7 +33,7 @@ def pick_set(items, rng):
         elif op == "RANGE":
             options += [chr(c) for c in range(arg[0], min(arg[1], 0x17F) + 1)]
         else:
-            options += [pick_class(arg, rng) for _ in range(6)]
+            options += CLASSES[str(arg).split("CATEGORY_")[1]]
     if negate:
         options = [c for c in WORD + " ,.-" if c not in options]
     return rng.choice(options)
@@ -85,6 +81,6 @@ def plant(rules, directory, count, seed):
         with open(f"{directory}/{name}", "w", encoding="utf-8", newline="") as f:
             f.write("# " + " ".join(r.get("keywords", [])) + "\n")
             for i in range(count):
-                f.write(f"line {i}\n" + text(tree, fold, rng) + rng.choice(["\n", '"\n', " ;\n"]))
+                f.write(f"line {i}\n" + text(tree, fold, rng) + "\n")
         made[name] = r["id"]
     return made

@@ -247,12 +247,13 @@ static int load(struct role *r, struct cove_error *err)
 		return fail(err, COVE_EPROTO, 0, "another version of cove");
 	rc = read_config(r->fd[0], &text, &len);
 	close_files(r);
+	if (rc < 0 || !text)
+		return fail(err, COVE_EPROTO, -rc, "configuration");
 	values = calloc((size_t)h.n_values + 1, sizeof(*values));
 	lens = calloc((size_t)h.n_values + 1, sizeof(*lens));
-	if (rc == 0 && (!values || !lens))
-		rc = -ENOMEM;
-	if (rc == 0)
-		rc = split_config(&h, text, len, &o, values, lens);
+	if (!values || !lens)
+		return fail_nomem(err);
+	rc = split_config(&h, text, len, &o, values, lens);
 	if (rc < 0)
 		return fail(err, COVE_EPROTO, -rc, "configuration");
 	if (engine_new(&r->engine, &o, err) < 0)

@@ -3,9 +3,8 @@
 #include "scan/engine_impl.h"
 
 __asm__(".section .rodata\n"
-	".globl built_in_rules, built_in_rules_end\n"
+	".globl built_in_rules\n"
 	"built_in_rules:\n"
 	".incbin \"rules/secrets.toml\"\n"
-	"built_in_rules_end:\n"
 	".byte 0\n"
 	".previous\n");

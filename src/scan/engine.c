@@ -53,7 +53,7 @@ static int open_rules(struct engine *e, const struct engine_options *o,
 	cleanup_free bool *taken = NULL;
 
 	if (rules_load(&e->rules, o->rules, o->rules_len, built_in_rules,
-		       (size_t)(built_in_rules_end - built_in_rules), err) < 0)
+		       strlen(built_in_rules), err) < 0)
 		return err->code;
 	taken = calloc(e->rules.n + 1, sizeof(*taken));
 	e->state = calloc(e->rules.n + 1, sizeof(*e->state));

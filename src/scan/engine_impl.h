@@ -57,6 +57,6 @@ int fast_open(struct engine *e, bool *taken, struct cove_error *err);
 void fast_scan(struct engine *e, const char *text, size_t len);
 void fast_close(struct engine *e);
 
-extern const char built_in_rules[], built_in_rules_end[];
+extern const char built_in_rules[]; /* the file, as a string */
 
 #endif

@@ -48,7 +48,8 @@ static uint64_t count_lines(const char *text, size_t len)
 /* A chunk, and the UTF-16 text in it. */
 static void scan_chunk(struct file_scanner *s, const struct view *v, int *kind)
 {
-	struct view wide = {.line = v->line};
+	struct line_cache cache = {0};
+	struct view wide = {.line = v->line, .cache = &cache};
 	bool zeros = memchr(v->text, 0, v->len) != NULL;
 	char *text = NULL;
 	int r;
@@ -73,7 +74,9 @@ int file_stream(struct file_scanner *s, source_fn *read, void *arg)
 
 	for (;;) {
 		size_t n = have, room = FILE_CHUNK + (have ? have : 0);
-		struct view v = {.text = s->buf, .seen = have, .line = line};
+		struct line_cache cache = {0};
+		struct view v = {
+			.text = s->buf, .seen = have, .line = line, .cache = &cache};
 		ssize_t r = 0;
 
 		while (n < room && (r = read(arg, s->buf + n, room - n)) > 0)

@@ -6,8 +6,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* Steps of one search. A second of backtracking at most; honest text needs far less. */
-#define MATCH_STEPS 20000000u
+/* Steps of one search: a fraction of a second of backtracking; honest text needs far
+ * less. */
+#define MATCH_STEPS 5000000u
 #define MATCH_HEAP_KIB (64u << 10)
 
 static pcre2_match_data *match_data;

@@ -6,6 +6,7 @@
 
 #define TREE_MAX (8u << 20)
 #define PRINT_MAX (1u << 20)
+#define COUNT_EXACT 200 /* repeats of wide sets beyond this are counted in bytes */
 
 /* A repeat with a wider spread ends the text for Hyperscan: sooner when what stands
  * before it is rare already. */
@@ -91,11 +92,25 @@ static int print_children(struct buf *out, const struct re_node *n, const char *
 	return r == 0 && *open ? buf_puts(out, ")") : r;
 }
 
-/* Any number of characters of which those beyond ASCII all count: then bytes do too. */
-static bool whole_run(const struct re_node *n)
+/*
+ * Repeats of a set that has all characters beyond ASCII. Any number of them: bytes count
+ * as well as characters. A large count: PCRE2 would write the set out so many times that
+ * its program gets too large, so one character is up to four bytes: a superset, as bytes
+ * of one character may then count as several.
+ */
+static bool by_bytes(const struct re_node *n)
 {
-	return n->first->type == RE_SET && n->min < 2 && n->max == RE_UNBOUNDED &&
-	       re_set_all_wide(&n->first->set);
+	if (n->first->type != RE_SET || !re_set_all_wide(&n->first->set))
+		return false;
+	return (n->min < 2 && n->max == RE_UNBOUNDED) || n->min > COUNT_EXACT ||
+	       (n->max != RE_UNBOUNDED && n->max > COUNT_EXACT);
+}
+
+static int print_by_bytes(struct buf *out, const struct re_node *n)
+{
+	int r = re_set_print(out, &n->first->set, true);
+
+	return r == 0 ? print_times(out, n->min, times(n->max, 4), n->lazy) : r;
 }
 
 static int print_exact(struct buf *out, const struct re_node *n)
@@ -121,9 +136,9 @@ static int print_exact(struct buf *out, const struct re_node *n)
 	case RE_GROUP:
 		return print_children(out, n, "(", "");
 	case RE_REPEAT:
-		if (whole_run(n))
-			r = re_set_print(out, &n->first->set, true);
-		else if (n->first->type == RE_SET || n->first->type == RE_GROUP)
+		if (by_bytes(n))
+			return print_by_bytes(out, n);
+		if (n->first->type == RE_SET || n->first->type == RE_GROUP)
 			r = print_exact(out, n->first);
 		else
 			r = print_children(out, n, "(?:", "");

@@ -19,10 +19,20 @@ static size_t find_seg(const struct view *v, size_t at)
 	return lo;
 }
 
+static uint64_t count_lines(const char *p, const char *end)
+{
+	uint64_t n = 0;
+
+	while (p < end && (p = memchr(p, '\n', (size_t)(end - p)))) {
+		n++;
+		p++;
+	}
+	return n;
+}
+
 uint64_t view_line(const struct view *v, size_t at)
 {
-	const char *p = v->text, *end;
-	uint64_t line = v->line;
+	struct line_cache none = {0}, *c = v->cache ? v->cache : &none;
 
 	if (v->parent && v->n_segs) {
 		const struct seg *s = &v->seg[find_seg(v, at)];
@@ -31,12 +41,12 @@ uint64_t view_line(const struct view *v, size_t at)
 		return view_line(v->parent,
 				 s->from + (s->decoded ? 0 : min_size(in, s->len)));
 	}
-	end = v->text + min_size(at, v->len);
-	while (p < end && (p = memchr(p, '\n', (size_t)(end - p)))) {
-		line++;
-		p++;
-	}
-	return line;
+	at = min_size(at, v->len);
+	if (at < c->at)
+		*c = none;
+	c->lines += count_lines(v->text + c->at, v->text + at);
+	c->at = at;
+	return v->line + c->lines;
 }
 
 bool view_is_new(const struct view *v, size_t start, size_t end)

@@ -19,6 +19,12 @@ struct seg {
 	bool decoded;   /* else the same bytes as in the parent */
 };
 
+/* The last place whose line was asked for: places mostly come in rising order. */
+struct line_cache {
+	size_t at;
+	uint64_t lines; /* line ends before it */
+};
+
 struct view {
 	const char *text;
 	size_t len;
@@ -27,6 +33,7 @@ struct view {
 	const struct view *parent; /* NULL: the content, or with line ends of its own */
 	const struct seg *seg;
 	size_t n_segs;
+	struct line_cache *cache; /* zeroed before the first use; or NULL */
 };
 
 /* A view with encoded pieces of `v` decoded, and some text around each. */

@@ -82,14 +82,30 @@ static bool has_stopword(const struct words *w, struct span secret)
 	return false;
 }
 
-static bool list_allows(struct engine *e, const struct allowlist *a, struct span secret,
-			struct span match, struct span line)
+/* The lines that a match is on. */
+static struct span lines_of(const struct view *v, struct span match)
 {
-	struct span t = a->target == TARGET_LINE    ? line
-			: a->target == TARGET_MATCH ? match
-						    : secret;
-	bool regex = any_pattern(&a->regexes, t.text, t.len);
-	bool stop = has_stopword(&a->stopwords, secret);
+	const char *from = match.text, *to = match.text + match.len;
+	const char *end = v->text + v->len, *nl;
+
+	nl = from > v->text ? memrchr(v->text, '\n', (size_t)(from - v->text)) : NULL;
+	from = nl ? nl + 1 : v->text;
+	nl = to < end ? memchr(to, '\n', (size_t)(end - to)) : NULL;
+	to = nl ? nl : end;
+	return (struct span){from, (size_t)(to - from)};
+}
+
+static bool list_allows(struct engine *e, const struct allowlist *a, struct span secret,
+			struct span match)
+{
+	struct span t = secret;
+	bool regex, stop = has_stopword(&a->stopwords, secret);
+
+	if (a->target == TARGET_MATCH)
+		t = match;
+	else if (a->target == TARGET_LINE && a->regexes.n)
+		t = lines_of(e->view, match);
+	regex = any_pattern(&a->regexes, t.text, t.len);
 
 	if (!a->all)
 		return regex || stop;
@@ -99,11 +115,10 @@ static bool list_allows(struct engine *e, const struct allowlist *a, struct span
 }
 
 static bool allowed(struct engine *e, const struct allowlists *l, const struct rule *r,
-		    struct span secret, struct span match, struct span line)
+		    struct span secret, struct span match)
 {
 	for (size_t i = 0; i < l->n; i++)
-		if (meant_for(&l->v[i], r) &&
-		    list_allows(e, &l->v[i], secret, match, line))
+		if (meant_for(&l->v[i], r) && list_allows(e, &l->v[i], secret, match))
 			return true;
 	return false;
 }
@@ -136,22 +151,11 @@ static bool pick_secret(struct rule *r, struct span match, struct span *ret)
 	return true;
 }
 
-static struct span lines_of(const struct view *v, size_t start, size_t end)
-{
-	const char *nl;
-
-	while (start > 0 && v->text[start - 1] != '\n')
-		start--;
-	nl = end < v->len ? memchr(v->text + end, '\n', v->len - end) : NULL;
-	end = nl ? (size_t)(nl - v->text) : v->len;
-	return (struct span){v->text + start, end - start};
-}
-
 void engine_report(struct engine *e, const struct rule *rule, size_t start, size_t end)
 {
 	struct rule *r = &e->rules.rule[rule - e->rules.rule];
 	const struct view *v = e->view;
-	struct span match, secret, line;
+	struct span match, secret;
 	struct found f = {.rule = r->id, .what = r->what};
 
 	while (start < end && v->text[start] == '\n')
@@ -165,9 +169,8 @@ void engine_report(struct engine *e, const struct rule *rule, size_t start, size
 			return;
 		if (r->entropy > 0 && shannon(secret.text, secret.len) <= r->entropy)
 			return;
-		line = lines_of(v, start, end);
-		if (allowed(e, &e->rules.allow, r, secret, match, line) ||
-		    allowed(e, &r->allow, r, secret, match, line))
+		if (allowed(e, &e->rules.allow, r, secret, match) ||
+		    allowed(e, &r->allow, r, secret, match))
 			return;
 	}
 	f.line = view_line(v, start);

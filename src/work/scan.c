@@ -235,6 +235,8 @@ static int try_send(struct scan *s)
 			   .msg_controllen = CMSG_SPACE(fds)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
+	if (!c)
+		return -EINVAL;
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(fds);

@@ -52,6 +52,8 @@ static int send_hello(int sock, const struct scan_options *o, int config)
 			   .msg_controllen = sizeof(control)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
+	if (!c)
+		return -EINVAL;
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));

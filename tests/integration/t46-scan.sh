@@ -156,6 +156,7 @@ ok 'a scanner that cannot run is no pass' '
 	rc_is 125 env COVE_SCAN=/nowhere cove scan clean.c 2>/dev/null
 	rc_is 1 env COVE_SCAN=/bin/true cove scan clean.c >"$T/o" 2>/dev/null
 	has "$(cat "$T/o")" scan-failed'
+if have STATIC_GUEST; then # the run time of ASan needs more calls than the filter has
 ok 'the scanner is confined: no file, no program, a filter' '
 	python3 - "$COVE_DIR/cove-scan" <<-"EOF"
 	import array, fcntl, os, socket, struct, subprocess, sys
@@ -181,5 +182,8 @@ ok 'the scanner is confined: no file, no program, a filter' '
 	a.close()
 	p.kill()
 	EOF'
+else
+	skip 'the scanner is confined' 'a build with ASan'
+fi
 
 done_testing
