@@ -93,11 +93,15 @@ static json_t *verb_update(struct keeper *k, json_t *args, struct cove_error *er
 		spec_clear(&s);
 		return NULL;
 	}
-	spec_clear(&k->box.spec);
-	k->box.spec = s;
-	diskwatch_init(&k->box.disk, k->store.boxes, k->box.name, s.resources.disk_bytes,
-		       keeper_now());
-	k->ttl_at = s.resources.ttl_ms ? keeper_now() + (int64_t)s.resources.ttl_ms : 0;
+	/* Only limits differ; the rest of the old spec is what the mounts point into. */
+	k->box.spec.resources = s.resources;
+	k->box.spec.given |= s.given;
+	spec_clear(&s);
+	diskwatch_init(&k->box.disk, k->store.boxes, k->box.name,
+		       k->box.spec.resources.disk_bytes, keeper_now());
+	k->ttl_at = k->box.spec.resources.ttl_ms
+			    ? keeper_now() + (int64_t)k->box.spec.resources.ttl_ms
+			    : 0;
 	return json_pack("{s:b}", "updated", 1);
 }
 
