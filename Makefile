@@ -44,7 +44,7 @@ CFLAGS := $(BASE) $(OPT) -fPIC -fvisibility=hidden \
 LIBS   := -lyaml -ljansson -lsodium
 
 src_of = $(sort $(wildcard $(1)))
-LIB_SRC   := $(call src_of,$(foreach d,base os ipc spec text backend work core api,src/$(d)/*.c))
+LIB_SRC   := $(call src_of,$(foreach d,base policy os ipc spec text backend work core api,src/$(d)/*.c))
 CLI_SRC   := $(call src_of,src/cli/*.c)
 GUEST_SRC := $(call src_of,src/guest/*.c) src/base/buf.c src/base/io.c src/ipc/wire.c src/ipc/link.c
 UNIT_SRC  := $(call src_of,tests/unit/*.c)
@@ -87,10 +87,16 @@ SCAN_LIBS += -lz -llzma -lbz2 -lzstd -lnettle
 endif
 SCAN_LIBS += $(if $(HYPERSCAN),-lstdc++) -lm
 
+# The network role: OpenSSL and c-ares are linked to it and to nothing else.
+EGRESS_SRC := $(call src_of,src/egress/*.c)
+EGRESS_OBJ := $(EGRESS_SRC:%.c=$(B)/%.o)
+EGRESS_LIBS := -lssl -lcrypto -lcares -ljansson -lsodium
+EGRESS_LINK := $(if $(STATIC),-static-pie)
+
 # The reader of archives that may be anybody's.
 UNPACK_OBJ := $(PROG)/src/roles/unpack.o $(PROG)/src/roles/unpack_file.o
 
-BINS := $(B)/cove $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack
+BINS := $(B)/cove $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack $(B)/cove-egress
 LIBSO := $(B)/libcove.so.1
 
 all: $(BINS) $(LIBSO) $(B)/libcove.a $(B)/embed
@@ -100,6 +106,8 @@ setup:
 	@tools/setup.sh
 setup-test:
 	@tools/setup.sh test
+setup-bench:
+	@tools/setup.sh bench
 
 # ---- generated: the seccomp filter, as a BPF program compiled in ---------------------
 $(B)/tools/seccomp-gen: tools/seccomp-gen.c tools/seccomp-policy.c tools/bpf-asm.c \
@@ -136,6 +144,7 @@ $(B)/musl-include/.made: Makefile
 		for d in /usr/include/$$($(CC) -dumpmachine) /usr/include; do \
 			test ! -e $$d/$$h || { ln -sfn $$d/$$h $(@D)/$$h; break; }; \
 		done; \
+		test -e $(@D)/$$h || { echo "$$h: not found; make setup installs what the build needs" >&2; exit 1; }; \
 	done
 	@touch $@
 # A change of flags rebuilds.
@@ -163,8 +172,20 @@ $(B)/libscan.a: $(SCAN_OBJ)
 	@rm -f $@
 	$(AR) rcsD $@ $^
 $(B)/cove-scan: $(B)/src/roles/scan.o $(B)/libscan.a \
-		$(addprefix $(B)/src/,base/buf.o base/error.o base/io.o os/landlock.o)
+		$(addprefix $(B)/src/,base/buf.o base/error.o base/io.o os/confine.o os/landlock.o)
 	$(CC) $(SCAN_LINK) $(LDSAN) $^ $(SCAN_LIBS) -o $@
+
+# ---- the network role ------------------------------------------------------------------
+$(B)/gen/seccomp_egress.h: src/roles/egress.seccomp $(B)/tools/seccomp-gen
+	@mkdir -p $(@D)
+	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/egress/g;s/GUEST/EGRESS/g" $@.tmp > $@ && rm $@.tmp
+$(B)/src/roles/egress.o: | $(B)/gen/seccomp_egress.h
+$(B)/libegress.a: $(EGRESS_OBJ)
+	@rm -f $@
+	$(AR) rcsD $@ $^
+$(B)/cove-egress: $(B)/src/roles/egress.o $(B)/libegress.a \
+		$(patsubst src/%.c,$(B)/src/%.o,$(call src_of,src/policy/*.c src/base/*.c)) $(addprefix $(B)/src/os/,confine.o landlock.o)
+	$(CC) $(EGRESS_LINK) $(LDSAN) $^ $(EGRESS_LIBS) -o $@
 
 # ---- libraries and programs ----------------------------------------------------------
 $(B)/libcove.a: $(LIB_OBJ)
@@ -192,6 +213,9 @@ $(B)/unit/%: tests/unit/%.c $(B)/libcove.a tests/lib/tap.h
 $(B)/unit/scan%: tests/unit/scan%.c $(B)/libscan.a $(B)/libcove.a tests/lib/tap.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libscan.a $(B)/libcove.a $(LDSAN) $(LIBS) $(SCAN_LIBS) -o $@
+$(B)/unit/egress%: tests/unit/egress%.c $(B)/libegress.a $(B)/libcove.a tests/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libegress.a $(B)/libcove.a $(LDSAN) $(LIBS) $(EGRESS_LIBS) -o $@
 # Fuzz targets replay their corpus under any compiler; `make fuzz` builds them for libFuzzer.
 $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libcove.a
 	@mkdir -p $(@D)
@@ -199,6 +223,9 @@ $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libcove.a
 $(B)/fuzz/toml $(B)/fuzz/scan: $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libscan.a $(B)/libcove.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libscan.a $(B)/libcove.a $(LDSAN) $(LIBS) $(SCAN_LIBS) -o $@
+$(B)/fuzz/egress%: tests/fuzz/egress%.c tests/lib/fuzz.h $(B)/libegress.a $(B)/libcove.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libegress.a $(B)/libcove.a $(LDSAN) $(LIBS) $(EGRESS_LIBS) -o $@
 FUZZ_SECONDS ?= 60
 fuzz:
 	@tools/fuzz.sh $(FUZZ_SECONDS)
@@ -233,7 +260,7 @@ tests-bin: $(UNIT_BIN) $(FUZZ_BIN) $(TOOL_BIN)
 test: setup-test
 	@tools/test.sh
 
-bench: setup all
+bench: setup-bench all
 	@bench/run.sh
 
 # ---- use ---------------------------------------------------------------------------------
@@ -248,7 +275,8 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/cove $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	install -m 755 $(B)/cove $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack $(DESTDIR)$(LIBEXECDIR)/
+	install -m 755 $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack \
+		$(B)/cove-egress $(DESTDIR)$(LIBEXECDIR)/
 	install -m 644 $(B)/libcove.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIBSO) $(DESTDIR)$(LIBDIR)/
 	ln -sfn libcove.so.1 $(DESTDIR)$(LIBDIR)/libcove.so
@@ -264,5 +292,5 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all setup setup-test test tests-bin fuzz-bin bench run install clean fuzz FORCE
--include $(LIB_OBJ:.o=.d) $(SCAN_OBJ:.o=.d) $(B)/src/roles/scan.d $(UNPACK_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)
+.PHONY: all setup setup-test setup-bench test tests-bin fuzz-bin bench run install clean fuzz FORCE
+-include $(LIB_OBJ:.o=.d) $(SCAN_OBJ:.o=.d) $(EGRESS_OBJ:.o=.d) $(B)/src/roles/scan.d $(B)/src/roles/egress.d $(UNPACK_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)

@@ -8,7 +8,11 @@ import os
 import sys
 import traceback
 
+import egress
+import egress_live
+import egress_tls
 import inside
+import policy
 import report
 import sandboxes
 import scan
@@ -21,7 +25,9 @@ TOPICS = {"startup": startup.run, "exec": sandboxes.run_exec, "caller": sandboxe
           "memory": sandboxes.run_memory, "many": sandboxes.run_many,
           "syscalls": inside.run_syscalls, "throughput": inside.run_throughput,
           "scan": scan.run, "files": workspace.run, "diff": workspace_land.run_diff,
-          "land": workspace_land.run_land}
+          "land": workspace_land.run_land, "policy": policy.run, "net": egress.run,
+          "net-tls": egress_tls.run, "net-held": egress_live.run_held,
+          "net-reload": egress_live.run_reload}
 
 
 def main():
@@ -37,7 +43,7 @@ def main():
         if t not in TOPICS:
             a.error(f"--only {t}: not one of {' '.join(TOPICS)}")
     results = report.Results(opts.out or (opts.programs if opts.quick else "benchmarks"))
-    places = Places(opts.programs, os.environ["COVE"], want_user="startup" in topics)
+    places = Places(opts.programs, os.environ["COVE"], want_user=not {"startup", "net", "net-tls", "net-held"}.isdisjoint(topics))
     failed = False
     try:
         for t in topics:

@@ -136,6 +136,12 @@ enum cove_start_flags {
 	COVE_START_ONESHOT = 1 << 1 /* the sandbox ends when its first process does */
 };
 
+struct cove_secret_value {
+	const char *name;
+	const void *value;
+	size_t size;
+};
+
 struct cove_start_options {
 	uint32_t size;
 	uint32_t flags; /* enum cove_start_flags */
@@ -144,6 +150,10 @@ struct cove_start_options {
 	void *arg;
 	/* What the commands of `provision:` print while they run (NULL: dropped). */
 	void (*output)(void *arg, int fd, const void *data, size_t n);
+	/* Values of secrets that the caller has in hand; they come before the environment
+	 * and the store. Used only if this call starts the sandbox. */
+	const struct cove_secret_value *secrets;
+	size_t n_secrets;
 };
 
 /*
@@ -190,6 +200,7 @@ enum cove_remove_flags {
 	COVE_REMOVE_FORCE =
 		1 << 0 /* stop it first; remove even if its files are damaged */
 };
+/* What is in its quarantine is kept; cove_notices() says where. */
 COVE_API int cove_remove(const char *name, uint32_t flags, struct cove_error *err);
 /* Back to what it was when created: upper layers, home and logs are emptied. */
 COVE_API int cove_reset(const char *name, struct cove_error *err);
@@ -198,8 +209,9 @@ enum cove_update_flags {
 	COVE_UPDATE_FULL =
 		1 << 0 /* spec replaces all keys (edit), not only the set ones */
 };
-/* Changes the spec of an existing sandbox. Running: limits change live; for anything else
- * fails with COVE_ESTATE ("needs a restart") and changes nothing. */
+/* Changes the spec of an existing sandbox. Running: limits and the network's rules change
+ * live; for anything else fails with COVE_ESTATE ("needs a restart") and changes nothing.
+ */
 COVE_API int cove_update(const char *name, const struct cove_spec *changes,
 			 uint32_t flags, struct cove_error *err);
 
@@ -220,6 +232,30 @@ COVE_API int cove_attest_handle_json(struct cove *s, char **ret, struct cove_err
 /* The log of the main session: an open descriptor, positioned at the start. */
 COVE_API int cove_logs_open(const char *name, int *ret_fd, struct cove_error *err);
 
+/* ---- secrets -------------------------------------------------------------------- */
+
+/* The store of secrets: encrypted, in the user's own directory. A sandbox whose spec
+ * names one sees a placeholder; the value is put in on the way to its hosts. Values are
+ * kept in locked memory and wiped; they are in no log, error or JSON. */
+struct cove_secret_options {
+	uint32_t size;
+	uint32_t flags;    /* 0 */
+	const char *name;  /* of a variable: [A-Za-z_][A-Za-z0-9_]* */
+	const char *hosts; /* "a,b": used for a spec that names none; may be NULL */
+	/* Exactly one of these: where the value comes from. A last line break of env,
+	 * file and command is not part of it. */
+	const void *value;
+	size_t value_size;
+	const char *env;
+	const char *file;
+	const char *const *command; /* NULL-terminated; its output */
+};
+COVE_API int cove_secret_set(const struct cove_secret_options *o, struct cove_error *err);
+/* [{"name":..,"hosts":[..],"changed":SECONDS,"key":"file|keyring"}], by name; "problem"
+ * says why one cannot be used. No values. */
+COVE_API int cove_secret_list_json(char **ret, struct cove_error *err);
+COVE_API int cove_secret_remove(const char *name, struct cove_error *err);
+
 /* ---- processes ------------------------------------------------------------------ */
 
 enum cove_exec_flags {
@@ -228,7 +264,8 @@ enum cove_exec_flags {
 	COVE_EXEC_MAIN =
 		1 << 2, /* the main session: outlives this connection, cove_attach() */
 	COVE_EXEC_STDIN =
-		1 << 3 /* without STDIO: keep stdin open for cove_proc_write() */
+		1 << 3, /* without STDIO: keep stdin open for cove_proc_write() */
+	COVE_EXEC_OFFLINE = 1 << 4 /* its connections are refused, whatever the policy */
 };
 
 struct cove_exec_options {
@@ -247,6 +284,9 @@ struct cove_exec_options {
 	 * cove_wait(). fd is 1 or 2. NULL: it is dropped. */
 	void (*output)(void *arg, int fd, const void *data, size_t n);
 	void *arg;
+	/* On whose behalf, and with which tool: what network rules with a scope ask for.
+	 * Names of at most 63 bytes; NULL: not said. */
+	const char *agent, *tool;
 };
 
 struct cove_status {
@@ -494,14 +534,104 @@ COVE_API int cove_export(const char *name, int fd, struct cove_error *err);
 COVE_API int cove_import(const char *name, int fd, const struct cove_spec *changes,
 			 char **ret_name, struct cove_error *err);
 
+/* ---- published ports ------------------------------------------------------------ */
+
+/* Publishes a port or a unix socket of the sandbox on the host: "HOST:GUEST" as in
+ * `ports` of cove-spec(5), for example "8080:3000", "0:3000" (any free port),
+ * "0.0.0.0:80:3000",
+ * "/tmp/db.sock:/run/db.sock". Running: it listens at the return. It stays in the spec.
+ * ret_json (may be NULL): as an element of cove_ports_json(). A port that is taken is
+ * COVE_EEXIST, and the message names the holder. */
+COVE_API int cove_publish(const char *name, const char *port, char **ret_json,
+			  struct cove_error *err);
+/* Takes it back and closes its connections. port: either end, or both, as it was given or
+ * as cove_ports_json() shows it. */
+COVE_API int cove_unpublish(const char *name, const char *port, struct cove_error *err);
+/* [{"host":"127.0.0.1:8080"|"/path","guest":3000|"/path","listening":bool,
+ *   "open":connections now,"total":since the start}] */
+COVE_API int cove_ports_json(const char *name, char **ret, struct cove_error *err);
+COVE_API int cove_ports_handle_json(struct cove *s, char **ret, struct cove_error *err);
+
 /* [{"name":..,"bytes":..,"usedBy":[..]}] */
 COVE_API int cove_volumes_json(char **ret, struct cove_error *err);
 COVE_API int cove_volume_remove(const char *volume, struct cove_error *err);
 
 /* What happened to a sandbox that its user should know and was not told yet, a line each:
  * files that appeared in a rw mount where the host would run them, and where they were
- * taken. NULL in *ret if there is nothing new. */
+ * taken; what a recovery after a crash left as the host had it; of a removed sandbox,
+ * where its quarantine is. NULL in *ret if there is nothing new. */
 COVE_API int cove_notices(const char *name, char **ret, struct cove_error *err);
+
+/* ---- network -------------------------------------------------------------------- */
+
+/* What a change of the policy came to. */
+struct cove_net_change {
+	uint32_t size;
+	uint32_t running;    /* 1: in force; 0: stored, in force at the next start */
+	uint64_t generation; /* of the policy; 0: not running */
+	uint64_t rules;
+	uint64_t us;     /* until it was in force */
+	uint64_t closed; /* connections that it ended */
+	char id[64];     /* of the rule */
+};
+
+/* Puts a rule (JSON, an element of `rules:` in cove-spec(5)) over all that the sandbox
+ * has; it stays until it is taken back, or for for_ms (0: for ever). Running: it is in
+ * force at the return, and connections that it refuses have ended. ret may be NULL. */
+COVE_API int cove_net_add(const char *name, const char *rule, int64_t for_ms,
+			  struct cove_net_change *ret, struct cove_error *err);
+COVE_API int cove_net_remove(const char *name, const char *id,
+			     struct cove_net_change *ret, struct cove_error *err);
+/* Reads the policy file of the spec again, or another one from now on (file not NULL). A
+ * file that is not right changes nothing. */
+COVE_API int cove_net_reload(const char *name, const char *file,
+			     struct cove_net_change *ret, struct cove_error *err);
+
+/* {"mode","generation","ask","file","rules":[{"id","source":"live|spec|file|secret",
+ * ...}]}, in the order in which they decide. */
+COVE_API int cove_net_rules_json(const char *name, char **ret, struct cove_error *err);
+/* {"running","mode","generation","rules","file","lastChange","saveToEffectUs","problem",
+ * "denied":[{"host","port","count","rule","reason"}]} */
+COVE_API int cove_net_status_json(const char *name, char **ret, struct cove_error *err);
+
+struct cove_net_query {
+	uint32_t size;
+	uint32_t port;             /* 0: 443 */
+	const char *host;          /* a name or an address */
+	const char *method, *path; /* of an HTTP request; NULL: the connection alone */
+	const char *agent, *tool, *exec;
+};
+/* What would happen to it: {"verdict":"allow|inspect|ask|deny","rule","reason","steps":
+ * [{"rule","matches","why"}]}. name NULL: by the spec alone. 1: it is let through, or
+ * each of its requests is judged; 0: it is not, or somebody is asked. */
+COVE_API int cove_net_check(const char *name, const struct cove_spec *spec,
+			    const struct cove_net_query *q, char **ret_json,
+			    struct cove_error *err);
+
+/* Calls fn with each line of the log (JSON, without newline) from *cursor on (0: all that
+ * is kept) and moves it. fn: not 0 stops. */
+COVE_API int cove_net_log(const char *name, uint64_t *cursor,
+			  int (*fn)(void *arg, const char *line, size_t n), void *arg,
+			  struct cove_error *err);
+/* What was used with network.mode learn, as {"network":{"mode":"allowlist","rules":..}}.
+ */
+COVE_API int cove_net_learned_json(const char *name, char **ret, struct cove_error *err);
+/* [{"host","port","count","rule","reason","program"}] refused since then (ms since 1970),
+ * most recent first. If the network has failed as a whole, the first element is
+ * {"problem": TEXT}. */
+COVE_API int cove_net_denied_json(struct cove *s, int64_t since_ms, char **ret,
+				  struct cove_error *err);
+
+/* With network.ask, what no rule allows waits for an answer: fn is called from
+ * cove_dispatch() or cove_wait() with {"id","host","port","program","exec",..}, and
+ * cove_net_answer() is called then or later; after a minute the answer is no. Of several
+ * that were asked the first counts. remember: as a rule, see cove_net_add(). fn NULL:
+ * nobody answers any more. */
+COVE_API int cove_net_on_ask(struct cove *s,
+			     void (*fn)(void *arg, uint64_t id, const char *question),
+			     void *arg, struct cove_error *err);
+COVE_API int cove_net_answer(struct cove *s, uint64_t id, int allow, int remember,
+			     struct cove_error *err);
 
 /* ---- audit ---------------------------------------------------------------------- */
 

@@ -1,24 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check-layers.sh - a file includes only downward:
-#   base < os, ipc, spec, text < backend, work < core < api < roles; guest uses base and ipc;
-#   scan uses base, and only a role uses scan; the command uses nothing but cove.h.
+#   base < policy < os, ipc, spec, text < backend, work < core < api < roles; guest uses base
+#   and ipc; scan uses base, egress uses base, policy and ipc, and only a role uses either;
+#   the command uses nothing but cove.h.
 set -eu
 cd "$(dirname "$0")/.."
 
 allowed() {
 	case $1 in
 	base) echo base ;;
+	policy) echo base policy ;;
 	os) echo base os ;;
 	ipc) echo base ipc ;;
-	spec) echo base spec ;;
+	spec) echo base policy spec ;;
 	text) echo base text ;;
 	scan) echo base scan ;;
+	egress) echo base policy ipc egress ;;
 	work) echo base os spec text work ;;
-	backend) echo base os ipc spec backend ;;
-	core) echo base os ipc spec text backend work core ;;
-	api) echo base os ipc spec text backend work core api ;;
-	roles) echo scan base os ipc spec text backend work core api roles ;;
+	backend) echo base policy os ipc spec backend ;;
+	core) echo base policy os ipc spec text backend work core ;;
+	api) echo base policy os ipc spec text backend work core api ;;
+	roles) echo scan egress base policy os ipc spec text backend work core api roles ;;
 	guest) echo base ipc guest ;;
 	cli) echo cli ;;
 	*) echo ;;

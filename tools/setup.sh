@@ -1,18 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh [test] - the Debian packages that the build (and the tests) need: installs what
-# is missing when it may (root, or sudo without a password), else names the one command.
+# setup.sh [test|bench] - the Debian packages that the build (and the tests) need: installs
+# what is missing when it may (root, or sudo without a password), else names the one command.
 # Without a missing package it is silent and takes a few milliseconds.
 set -eu
 
 build='gcc make pkg-config libc6-dev linux-libc-dev musl-tools libyaml-dev libjansson-dev
 	libseccomp-dev libsodium-dev g++ libpcre2-dev libarchive-dev zlib1g-dev liblzma-dev libbz2-dev
-	libzstd-dev nettle-dev'
+	libzstd-dev nettle-dev libssl-dev libc-ares-dev'
 [ "$(uname -m)" != x86_64 ] || build="$build libhyperscan-dev"
 tests='clang clang-format cppcheck shellcheck libclang-rt-14-dev jq tmux expect mandoc git
-	procps less vim-tiny'
+	procps less vim-tiny openssl curl wget python3 nodejs dnsmasq-base ca-certificates'
 
-[ "${1:-}" = test ] || tests=
+peers='nginx'
+case ${1:-} in
+test) ;;
+bench) tests='python3 openssl' peers='nginx passt slirp4netns' ;;
+*) tests='' peers='' ;;
+esac
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -35,6 +40,30 @@ $p
 "*) ;; *) printf ' %s' "$p" ;; esac
 	done
 }
+
+# What tests and the benchmark start themselves is only unpacked, not installed: it needs no
+# service, no user and no configuration of its own on this machine.
+fetch() { # PROGRAM PACKAGE...
+	program=$1
+	shift
+	! command -v "$program" >/dev/null 2>&1 || return 0
+	[ ! -x "build/peers/usr/sbin/$program" ] && [ ! -x "build/peers/usr/bin/$program" ] || return 0
+	mkdir -p build/peers
+	(cd build/peers && { apt-get -qq download "$@" 2>/dev/null ||
+		{ [ "$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq download "$@"; }; } &&
+		for p in "$@"; do dpkg -x "$p"_*.deb . && rm -f "$p"_*.deb; done) >/dev/null 2>&1 ||
+		say "could not fetch $program: what needs it is skipped"
+}
+fetch_peers() {
+	for peer in $peers; do
+		case $peer in
+		passt) fetch pasta passt ;;
+		slirp4netns) fetch slirp4netns slirp4netns libslirp0 ;;
+		*) fetch "$peer" "$peer" ;;
+		esac
+	done
+}
+[ -z "$peers" ] || trap fetch_peers EXIT
 
 # shellcheck disable=SC2086 # the lists are meant to split
 {

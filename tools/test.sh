@@ -156,6 +156,7 @@ if wanted T0; then
 	check 'T0 headers' tools/check-headers.sh "$release/gen"
 	check 'T0 shellcheck' static_shell
 	check 'T0 words' static_words
+	check 'T0 negations' tools/check-negations.sh
 	check 'T0 man pages' static_man
 	check 'T0 cppcheck' static_cppcheck
 	check 'T0 analyzer' static_analyzer
@@ -184,7 +185,7 @@ if wanted T5; then
 	done
 	for c in tests/fuzz/*.c; do
 		name=$(basename "$c" .c)
-		check "T5 libFuzzer $name" tools/fuzz.sh "${FUZZ_SECONDS:-5}" "$name"
+		check "T5 libFuzzer $name" tools/fuzz.sh "${FUZZ_SECONDS:-3}" "$name"
 	done
 fi
 

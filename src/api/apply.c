@@ -5,6 +5,8 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/audit.h"
+#include "core/netfile.h"
+#include "core/secret.h"
 #include "core/trust.h"
 #include "core/workspace.h"
 #include "work/apply.h"
@@ -14,39 +16,33 @@
 
 #define RULES_MAX (4u << 20)
 #define LOGGED_PATHS 200
+#define PATH_MAX_LOGGED 8192
 
 /* ---- what the audit log gets ---------------------------------------------------- */
 
 struct watched {
-	const struct cove_apply_options *o; /* the caller's */
+	struct cove_apply_options given; /* the caller's */
 	json_t *paths, *findings;
-	bool more;
+	uint64_t n; /* changes that were told */
+	bool more;  /* than there are paths */
 };
 
-/* A name may be any bytes; JSON takes UTF-8 only. */
-static json_t *text_json(const char *s)
+static json_t *path_json(const char *path)
 {
-	cleanup_buf struct buf ascii = BUF_INIT(4 * 8192 + 16);
-	json_t *j = json_string(s);
-
-	for (; !j && *s; s++)
-		if (*s > ' ' && *s < 0x7f
-			    ? buf_append(&ascii, s, 1)
-			    : buf_printf(&ascii, "\\x%02x", (unsigned char)*s))
-			break;
-	return j ? j : json_string(ascii.data ? ascii.data : "?");
+	return audit_text(path, strlen(path), PATH_MAX_LOGGED);
 }
 
 static void note_path(struct watched *w, const char *source, const char *path)
 {
-	char full[8192];
+	char full[PATH_MAX_LOGGED];
 
+	w->n++;
 	if (json_array_size(w->paths) >= LOGGED_PATHS) {
 		w->more = true;
 		return;
 	}
 	snprintf(full, sizeof(full), "%s/%s", source, path);
-	if (json_array_append_new(w->paths, text_json(full)) < 0)
+	if (json_array_append_new(w->paths, path_json(full)) < 0)
 		w->more = true;
 }
 
@@ -55,8 +51,8 @@ static void on_change(void *arg, const struct cove_change *c)
 	struct watched *w = arg;
 
 	note_path(w, c->source, c->path);
-	if (w->o->change)
-		w->o->change(w->o->arg, c);
+	if (w->given.change)
+		w->given.change(w->given.arg, c);
 }
 
 static void on_finding(void *arg, const struct cove_finding *f)
@@ -67,27 +63,27 @@ static void on_finding(void *arg, const struct cove_finding *f)
 		json_array_append_new(w->findings,
 				      json_pack("{s:s, s:s, s:o, s:I, s:b}", "id", f->id,
 						"rule", f->rule, "path",
-						text_json(f->path), "line",
+						path_json(f->path), "line",
 						(json_int_t)f->line, "accepted",
 						(f->flags & COVE_FINDING_ACCEPTED) != 0));
-	if (w->o->finding)
-		w->o->finding(w->o->arg, f);
+	if (w->given.finding)
+		w->given.finding(w->given.arg, f);
 }
 
 static void on_conflict(void *arg, const struct cove_conflict *c)
 {
 	struct watched *w = arg;
 
-	if (w->o->conflict)
-		w->o->conflict(w->o->arg, c);
+	if (w->given.conflict)
+		w->given.conflict(w->given.arg, c);
 }
 
 static void on_progress(void *arg, const char *what, uint64_t done, uint64_t all)
 {
 	struct watched *w = arg;
 
-	if (w->o->progress)
-		w->o->progress(w->o->arg, what, done, all);
+	if (w->given.progress)
+		w->given.progress(w->given.arg, what, done, all);
 }
 
 static int on_choose(void *arg, const struct cove_change *c, int32_t hunk,
@@ -95,23 +91,32 @@ static int on_choose(void *arg, const struct cove_change *c, int32_t hunk,
 {
 	struct watched *w = arg;
 
-	return w->o->choose(w->o->arg, c, hunk, text, n);
+	return w->given.choose(w->given.arg, c, hunk, text, n);
 }
 
 /* The caller's options, with ours in between. */
-static struct cove_apply_options watch(struct watched *w,
-				       const struct cove_apply_options *o)
+static struct cove_apply_options watch(struct watched *w)
 {
-	struct cove_apply_options mine = *o;
+	struct cove_apply_options mine = w->given;
 
-	*w = (struct watched){.o = o, .paths = json_array(), .findings = json_array()};
 	mine.change = on_change;
 	mine.finding = on_finding;
 	mine.conflict = on_conflict;
 	mine.progress = on_progress;
-	mine.choose = o->choose ? on_choose : NULL;
+	mine.choose = w->given.choose ? on_choose : NULL;
 	mine.arg = w;
 	return mine;
+}
+
+static void watched_init(struct watched *w)
+{
+	*w = (struct watched){.paths = json_array(), .findings = json_array()};
+}
+
+static void watched_clear(struct watched *w)
+{
+	json_decref(w->paths);
+	json_decref(w->findings);
 }
 
 static const char *outcome(int r)
@@ -122,23 +127,41 @@ static const char *outcome(int r)
 				     : "failed";
 }
 
+/* What cannot be recorded does not happen. */
+static int log_begun(struct store *st, const char *name, const char *event,
+		     struct cove_error *err)
+{
+	return audit_log(st, name, event, json_pack("{s:s}", "result", "begun"), err);
+}
+
+/* fields: stolen. */
+static void log_end(struct store *st, const char *name, const char *event,
+		    const struct watched *w, json_t *fields, int r)
+{
+	struct cove_error ignored = {0};
+	json_t *o = json_pack("{s:s}", "result", outcome(r));
+
+	json_object_update(o, fields);
+	json_decref(fields);
+	json_object_set(o, "paths", w->paths);
+	json_object_set_new(o, "more", json_boolean(w->more));
+	audit_log(st, name, event, o, &ignored);
+}
+
 static void log_outcome(struct store *st, const char *name, const char *event,
-			struct watched *w, const struct cove_apply_result *res, int r)
+			const struct watched *w, const struct cove_apply_result *res,
+			int r)
 {
 	struct cove_error ignored = {0};
 
 	if (json_array_size(w->findings))
 		audit_log(st, name, "gate", json_pack("{s:O}", "findings", w->findings),
 			  &ignored);
-	audit_log(st, name, event,
-		  json_pack("{s:s, s:I, s:I, s:I, s:i, s:O, s:b}", "result", outcome(r),
-			    "applied", (json_int_t)res->applied, "merged",
-			    (json_int_t)res->merged, "bytes", (json_int_t)res->bytes,
-			    "conflicts", (int)res->conflicts, "paths", w->paths, "more",
-			    w->more),
-		  &ignored);
-	json_decref(w->paths);
-	json_decref(w->findings);
+	log_end(st, name, event, w,
+		json_pack("{s:I, s:I, s:I, s:i}", "applied", (json_int_t)res->applied,
+			  "merged", (json_int_t)res->merged, "bytes",
+			  (json_int_t)res->bytes, "conflicts", (int)res->conflicts),
+		r);
 }
 
 /* ---- the gate's configuration --------------------------------------------------- */
@@ -232,67 +255,122 @@ static void give(struct cove_apply_result *to, const struct cove_apply_result *f
 	to->size = size;
 }
 
-int cove_apply(const char *name, const struct cove_apply_options *o,
-	       struct cove_apply_result *r, struct cove_error *err)
+/* What must not land, in any usual writing: the values of the sandbox's own secrets. */
+struct exact {
+	struct secrets *secrets;
+	const char *value[SECRETS_MAX];
+	size_t len[SECRETS_MAX];
+};
+
+static void add_exact(struct exact *x, struct call *c, struct gate_config *gate)
+{
+	x->secrets = secrets_known(&c->store, &c->ws.spec);
+	for (size_t i = 0; x->secrets && i < x->secrets->n; i++) {
+		x->value[i] = x->secrets->v[i].value;
+		x->len[i] = x->secrets->v[i].n;
+	}
+	gate->secrets = x->value;
+	gate->secret_lens = x->len;
+	gate->n_secrets = x->secrets ? x->secrets->n : 0;
+}
+
+/* ---- apply and undo ------------------------------------------------------------- */
+
+typedef int deed_fn(struct call *c, const struct cove_apply_options *o,
+		    struct cove_apply_result *r, struct cove_error *err);
+
+/* Recorded before and after, unless it is a dry run. */
+static int recorded(struct call *c, const char *event, deed_fn *fn, struct watched *w,
+		    struct cove_apply_result *res, struct cove_error *err)
+{
+	bool dry = w->given.flags & COVE_APPLY_DRY_RUN;
+	struct cove_apply_options mine = watch(w);
+	int e;
+
+	if (!dry && log_begun(&c->store, c->ws.name, event, err) < 0)
+		return err->code;
+	e = fn(c, &mine, res, err);
+	if (!dry)
+		log_outcome(&c->store, c->ws.name, event, w, res, e);
+	return e;
+}
+
+static int carry_out(const char *name, const char *event, deed_fn *fn,
+		     const struct cove_apply_options *o, struct cove_apply_result *r,
+		     struct cove_error *err)
 {
 	struct cove_apply_result res = {.size = sizeof(res)};
-	struct cove_apply_options mine, given;
-	cleanup_buf struct buf rules = BUF_INIT(RULES_MAX);
-	struct gate_config gate = {0};
 	struct watched w;
 	struct call c;
 	int e;
 
-	err = ERR(err);
-	if (import(&given, o, err) < 0 || begin(&c, name, WORKSPACE_WRITE, err) < 0)
-		return err->code;
-	e = find_rules(&c.ws, &rules, err);
-	gate.spec = c.ws.spec.gate;
-	gate.accept = given.accept;
+	watched_init(&w);
+	e = import(&w.given, o, err);
+	if (e == 0)
+		e = begin(&c, name, WORKSPACE_WRITE, err);
+	if (e == 0) {
+		e = recorded(&c, event, fn, &w, &res, err);
+		end(&c);
+		give(r, &res);
+	}
+	watched_clear(&w);
+	return e;
+}
+
+static int apply(struct call *c, const struct cove_apply_options *o,
+		 struct cove_apply_result *r, struct cove_error *err)
+{
+	cleanup_buf struct buf rules = BUF_INIT(RULES_MAX);
+	json_t *spec = netfile_gate(&c->ws.spec);
+	struct gate_config gate = {.spec = spec, .accept = o->accept};
+	struct exact exact;
+	int e = find_rules(&c->ws, &rules, err);
+
+	if (e < 0) {
+		json_decref(spec);
+		return e;
+	}
+	add_exact(&exact, c, &gate);
 	gate.rules_toml = rules.data;
 	gate.rules_len = rules.len;
-	/* An apply that cannot be recorded does not happen. */
-	if (e == 0 && !(given.flags & COVE_APPLY_DRY_RUN))
-		e = audit_log(&c.store, name, "apply",
-			      json_pack("{s:s}", "result", "begun"), err);
-	if (e == 0) {
-		mine = watch(&w, &given);
-		e = work_apply(&c.work, &gate, &mine, &res, err);
-		if (given.flags & COVE_APPLY_DRY_RUN) {
-			json_decref(w.paths);
-			json_decref(w.findings);
-		} else {
-			log_outcome(&c.store, name, "apply", &w, &res, e);
-		}
-	}
-	end(&c);
-	give(r, &res);
+	e = work_apply(&c->work, &gate, o, r, err);
+	secrets_free(exact.secrets);
+	json_decref(spec);
 	return e;
+}
+
+static int undo(struct call *c, const struct cove_apply_options *o,
+		struct cove_apply_result *r, struct cove_error *err)
+{
+	return work_undo(&c->work, o, r, err);
+}
+
+int cove_apply(const char *name, const struct cove_apply_options *o,
+	       struct cove_apply_result *r, struct cove_error *err)
+{
+	return carry_out(name, "apply", apply, o, r, ERR(err));
 }
 
 int cove_undo(const char *name, const struct cove_apply_options *o,
 	      struct cove_apply_result *r, struct cove_error *err)
 {
-	struct cove_apply_result res = {.size = sizeof(res)};
-	struct cove_apply_options mine, given;
-	struct watched w;
-	struct call c;
-	int e;
+	return carry_out(name, "undo", undo, o, r, ERR(err));
+}
 
-	err = ERR(err);
-	if (import(&given, o, err) < 0 || begin(&c, name, WORKSPACE_WRITE, err) < 0)
-		return err->code;
-	mine = watch(&w, &given);
-	e = work_undo(&c.work, &mine, &res, err);
-	if (given.flags & COVE_APPLY_DRY_RUN) {
-		json_decref(w.paths);
-		json_decref(w.findings);
-	} else {
-		log_outcome(&c.store, name, "undo", &w, &res, e);
-	}
-	end(&c);
-	give(r, &res);
-	return e;
+/* ---- discard -------------------------------------------------------------------- */
+
+static int64_t discard(struct call *c, const char *const *paths, struct cove_error *err)
+{
+	struct watched w;
+	int64_t n;
+
+	watched_init(&w);
+	n = work_discard(&c->work, paths, on_change, &w, err);
+	log_end(&c->store, c->ws.name, "discard", &w,
+		json_pack("{s:I, s:b}", "discarded", (json_int_t)w.n, "all", !paths),
+		n < 0 ? (int)n : 0);
+	watched_clear(&w);
+	return n;
 }
 
 int64_t cove_discard(const char *name, const char *const *paths, struct cove_error *err)
@@ -303,10 +381,9 @@ int64_t cove_discard(const char *name, const char *const *paths, struct cove_err
 	err = ERR(err);
 	if (begin(&c, name, WORKSPACE_STOPPED, err) < 0)
 		return err->code;
-	n = audit_log(&c.store, name, "discard",
-		      json_pack("{s:b}", "all", !paths || !paths[0]), err);
+	n = log_begun(&c.store, name, "discard", err);
 	if (n == 0)
-		n = work_discard(&c.work, paths && paths[0] ? paths : NULL, err);
+		n = discard(&c, paths && paths[0] ? paths : NULL, err);
 	end(&c);
 	return n;
 }

@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/guestfile.h"
+#include "core/secret.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -40,8 +41,9 @@ int connect_keeper(struct store *st, const char *name, int *ret_fd,
 static size_t keeper_env(char **env, size_t max)
 {
 	static const char *const names[] = {
-		"HOME",       "COVE_HOME",    "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
-		"COVE_GUEST", "ASAN_OPTIONS", "UBSAN_OPTIONS"};
+		"HOME",         "COVE_HOME",   "XDG_DATA_HOME",  "XDG_RUNTIME_DIR",
+		"COVE_GUEST",   "COVE_EGRESS", "COVE_RESOLVERS", "ASAN_OPTIONS",
+		"UBSAN_OPTIONS"};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && n + 1 < max; i++) {
@@ -57,16 +59,17 @@ static size_t keeper_env(char **env, size_t max)
 
 /*
  * The keeper forks itself away; what we started ends at once and is ours to reap. It gets
- * descriptors 0 to 3. Ours are all close-on-exec; what a host program left inheritable it
- * closes itself, first thing: there is no spawn action for that which both C libraries
- * have.
+ * descriptors 0 to 3, and 4 if there are secrets. Ours are all close-on-exec; what a host
+ * program left inheritable it closes itself, first thing: there is no spawn action for
+ * that which both C libraries have.
  */
-static int spawn(const char *file, const char *name, bool degraded, int report,
-		 struct cove_error *err)
+static int spawn(const char *file, const char *name, bool degraded, int secrets,
+		 int report, struct cove_error *err)
 {
-	char program[] = "cove-keeper", flag[] = "--degraded";
+	char program[] = "cove-keeper", flag[] = "--degraded", has[] = "--secrets";
 	char *copy = strdup(name);
-	char *argv[] = {program, copy, degraded ? flag : NULL, NULL};
+	char *argv[] = {program, copy, NULL, NULL, NULL};
+	size_t argc = 2;
 	char *env[16];
 	size_t n = keeper_env(env, ARRAY_LEN(env));
 	posix_spawn_file_actions_t fa;
@@ -75,6 +78,10 @@ static int spawn(const char *file, const char *name, bool degraded, int report,
 	pid_t pid;
 	int r;
 
+	if (degraded)
+		argv[argc++] = flag;
+	if (secrets >= 0)
+		argv[argc++] = has;
 	sigemptyset(&none);
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&fa);
@@ -82,6 +89,8 @@ static int spawn(const char *file, const char *name, bool degraded, int report,
 	posix_spawn_file_actions_adddup2(&fa, 0, 1);
 	posix_spawn_file_actions_adddup2(&fa, 0, 2);
 	posix_spawn_file_actions_adddup2(&fa, report, 3);
+	if (secrets >= 0)
+		posix_spawn_file_actions_adddup2(&fa, secrets, 4);
 	posix_spawnattr_init(&at);
 	posix_spawnattr_setsigmask(&at, &none);
 	posix_spawnattr_setsigdefault(&at, &all);
@@ -125,28 +134,40 @@ static int read_report(int fd, const char *name, struct cove_error *err)
 	return tip && *tip ? hint(err, "%s", tip) : code;
 }
 
+/* adddup2 of a descriptor onto itself would leave it close-on-exec, and one below 5 would
+ * be written over: away with it. */
+static int move_up(int *fd)
+{
+	int high;
+
+	if (*fd < 0 || *fd > 4)
+		return 0;
+	high = fcntl(*fd, F_DUPFD_CLOEXEC, 10);
+	if (high < 0)
+		return -errno;
+	close(*fd);
+	*fd = high;
+	return 0;
+}
+
 int spawn_keeper(struct store *st, const char *name, bool degraded,
-		 struct cove_error *err)
+		 const struct secrets *secrets, struct cove_error *err)
 {
 	const char *file = keeper_file(err);
+	cleanup_fd int values = -1;
 	int p[2];
 	int r;
 
 	(void)st;
-	if (!file)
+	if (!file || (secrets && secrets_send(secrets, &values, err) < 0))
 		return err->code;
 	if (pipe2(p, O_CLOEXEC) < 0)
 		return fail(err, COVE_EIO, errno, "pipe");
 	cleanup_fd int in = p[0];
 	cleanup_fd int out = p[1];
-	/* adddup2 of a descriptor onto itself would leave it close-on-exec */
-	if (out == 3) {
-		int high = fcntl(out, F_DUPFD_CLOEXEC, 10);
-
-		close(out);
-		out = high;
-	}
-	r = spawn(file, name, degraded, out, err);
+	if (move_up(&out) < 0 || move_up(&values) < 0)
+		return fail(err, COVE_EIO, errno, "descriptors");
+	r = spawn(file, name, degraded, values, out, err);
 	close_fd(&out);
 	if (r < 0)
 		return r;

@@ -10,7 +10,9 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define KNOWN_FLAGS (COVE_EXEC_PTY | COVE_EXEC_STDIO | COVE_EXEC_MAIN | COVE_EXEC_STDIN)
+#define KNOWN_FLAGS \
+	(COVE_EXEC_PTY | COVE_EXEC_STDIO | COVE_EXEC_MAIN | COVE_EXEC_STDIN | \
+	 COVE_EXEC_OFFLINE)
 
 static int set_streams(struct stream *st, const struct cove_exec_options *o,
 		       struct cove_error *err)
@@ -37,6 +39,7 @@ static uint32_t wire_flags(const struct cove *s, const struct cove_exec_options 
 	return (o->flags & COVE_EXEC_PTY ? WIRE_EXEC_PTY : 0) |
 	       (has_in ? 0 : WIRE_EXEC_NO_STDIN) |
 	       (o->flags & COVE_EXEC_MAIN && !s->inproc ? WIRE_EXEC_MAIN : 0) |
+	       (o->flags & COVE_EXEC_OFFLINE ? WIRE_EXEC_OFFLINE : 0) |
 	       (s->oneshot ? WIRE_EXEC_LAST : 0);
 }
 
@@ -95,6 +98,7 @@ int cove_exec(struct cove *s, const struct cove_exec_options *opt, struct cove_p
 	      struct cove_error *err)
 {
 	struct cove_exec_options o;
+	struct cove_proc *p = NULL;
 	struct wire_out out;
 
 	err = ERR(err);
@@ -113,11 +117,20 @@ int cove_exec(struct cove *s, const struct cove_exec_options *opt, struct cove_p
 	wire_out_init(&out, payload, WIRE_PAYLOAD_MAX);
 	if (request_exec(&out, handle_spec(s), s->name, &o, wire_flags(s, &o), err) < 0)
 		return err->code;
-	if (open_proc(s, &o, WIRE_EXEC, payload, out.len, ret, err) < 0)
+	if (s->inproc && (o.flags & COVE_EXEC_OFFLINE) && box_need_who(&s->box, err) < 0)
 		return err->code;
+	if (open_proc(s, &o, WIRE_EXEC, payload, out.len, &p, err) < 0 || !p)
+		return err->code;
+	if (s->inproc && box_exec(&s->box, p->stream->id, payload, out.len, err) < 0) {
+		cove_proc_free(p);
+		return err->code;
+	}
 	if (s->inproc)
-		(*ret)->note = notes_exec(&s->box, payload, out.len);
-	return after_first(s, *ret, err);
+		p->note = notes_exec(&s->box, payload, out.len);
+	if (after_first(s, p, err) < 0)
+		return err->code;
+	*ret = p;
+	return 0;
 }
 
 int cove_attach(struct cove *s, const struct cove_exec_options *opt,
@@ -209,6 +222,7 @@ int cove_wait(struct cove_proc *p, int timeout_ms, struct cove_status *ret,
 		if (session_turn(p->stream->session, (int)left, err) < 0 &&
 		    !stream_done(p->stream))
 			return err->code;
+		handle_deliver(p->owner);
 	}
 	r = report(p, ret, err);
 	return r < 0 ? r : 0;
@@ -246,7 +260,9 @@ void cove_proc_free(struct cove_proc *p)
 	if (!p)
 		return;
 	/* After cove_finish() the session, and with it the stream, is gone already. */
-	if (p->owner->session)
+	if (p->owner->session) {
+		execs_ended(&p->owner->box.execs, p->stream->id);
 		session_release(p->stream);
+	}
 	free(p);
 }

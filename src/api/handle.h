@@ -4,6 +4,7 @@
 #define COVE_API_HANDLE_H
 
 #include "core/box.h"
+#include "core/ports.h"
 #include "core/session.h"
 #include "core/store.h"
 
@@ -20,7 +21,13 @@ struct cove {
 	bool inproc; /* this process is the keeper */
 	bool oneshot, finished, swept;
 	uint64_t changes;
-	struct box box; /* inproc only */
+	struct box box;      /* inproc only */
+	struct ports *ports; /* the same; NULL: none are published */
+	/* see cove_net_on_ask() */
+	void (*ask)(void *arg, uint64_t id, const char *question);
+	void *ask_arg;
+	struct stream *ask_stream; /* named: where questions come in */
+	json_t *questions;         /* texts that are not delivered yet */
 };
 
 struct cove_proc {
@@ -46,10 +53,21 @@ int handle_store(struct store *st, struct cove_error *err);
 /* JSON object to text; takes the reference. */
 int json_out(json_t *j, char **ret, struct cove_error *err);
 
+/* net.c: hands over the questions that came in; after each turn of the session. */
+void handle_deliver(struct cove *s);
+void handle_ask_clear(struct cove *s);
+
 /* connect.c */
 int connect_keeper(struct store *st, const char *name, int *ret_fd,
 		   struct cove_error *err);
+struct secrets;
 int spawn_keeper(struct store *st, const char *name, bool degraded,
-		 struct cove_error *err);
+		 const struct secrets *secrets, struct cove_error *err);
+
+/* secret.c: the values that a sandbox starts with (*ret NULL: it has none), with their
+ * placeholders. name NULL: a one-shot. */
+int start_secrets(struct secrets **ret, struct store *st, const char *name,
+		  const struct spec *spec, const struct cove_start_options *o,
+		  struct cove_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/quarantine.h"
+#include "core/secret.h"
 #include "spec/state.h"
 
 #include <fcntl.h>
@@ -91,7 +92,8 @@ static json_t *describe(struct store *st, const char *name, bool full)
 	char image[4200];
 	json_t *o;
 
-	if (load_any(st, name, running, &spec, &err) < 0 && running && !full)
+	if (load_any(st, name, running, &spec, &err) < 0 && !full &&
+	    (running || err.code == COVE_ENOENT))
 		return NULL; /* a one-shot that is just being made or cleaned away */
 	if (err.code)
 		return json_pack("{s:s, s:s, s:s, s:s}", "name", name, "state", "damaged",
@@ -104,8 +106,10 @@ static json_t *describe(struct store *st, const char *name, bool full)
 		      (json_int_t)store_count_changes(st, name, 100000));
 	if (o && running)
 		add_running(o, name);
-	if (o && full)
+	if (o && full) {
+		secrets_free(secrets_known(st, &spec)); /* known ones are redacted */
 		json_object_set_new(o, "spec", spec_json(&spec, false));
+	}
 	spec_clear(&spec);
 	return o;
 }
@@ -305,6 +309,8 @@ int cove_ps_json(const char *name, char **ret, struct cove_error *err)
 	if (r == 0)
 		a = st->data.data ? ps_parse(st->data.data) : json_array();
 	session_release(st);
+	/* An injected value may be on a command line inside. */
+	secrets_free(secrets_known(&s->store, &s->spec));
 	cove_free(s);
 	return r < 0 ? r : json_out(a, ret, err);
 }

@@ -183,6 +183,18 @@ int cove_reset(const char *name, struct cove_error *err)
 
 /* ---- update --------------------------------------------------------------------- */
 
+/* What of the network the egress role takes while it runs. */
+static void drop_live_network(json_t *spec)
+{
+	static const char *const keys[] = {"mode",  "allowedHosts", "allowedPorts",
+					   "rules", "ask",          "addresses",
+					   "file"};
+	json_t *network = json_object_get(spec, "network");
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		json_object_del(network, keys[i]);
+}
+
 /* Equal in everything that cannot change while it runs? */
 static bool only_limits_differ(const struct spec *a, const struct spec *b)
 {
@@ -191,6 +203,8 @@ static bool only_limits_differ(const struct spec *a, const struct spec *b)
 
 	json_object_del(x, "resources");
 	json_object_del(y, "resources");
+	drop_live_network(x);
+	drop_live_network(y);
 	same = x && y && json_equal(x, y);
 	json_decref(x);
 	json_decref(y);

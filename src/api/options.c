@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/handle.h"
 
+#include "base/redact.h"
 #include "base/util.h"
 
 int options_import(void *dst, size_t n, size_t least, const void *src, const char *what,
@@ -40,8 +41,10 @@ int json_out(json_t *j, char **ret, struct cove_error *err)
 	char *text = j ? json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
 
 	json_decref(j);
-	if (!text)
+	if (!text || redact_string(&text) < 0) {
+		free(text);
 		return fail_nomem(err);
+	}
 	*ret = text;
 	return 0;
 }

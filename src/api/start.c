@@ -4,7 +4,11 @@
 
 #include "base/util.h"
 #include "core/audit.h"
+#include "core/audit_notes.h"
+#include "core/net.h"
 #include "core/provision.h"
+#include "core/secret.h"
+#include "core/who.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -21,6 +25,30 @@ static int64_t check_disk(void *arg)
 	if (box_check_disk(&s->box, now_ms(), &next))
 		session_set_bye(s->session, DISK_REASON);
 	return next;
+}
+
+static void started(void *arg, const struct stream *st)
+{
+	if (!st->exited)
+		execs_started(arg, st->id, st->pid, who_now());
+}
+
+/* Which process each command began with. */
+static void note_started(void *arg)
+{
+	struct cove *s = arg;
+
+	session_read(s->session);
+	session_each(s->session, started, &s->box.execs);
+}
+
+static void net_turn_inproc(void *arg)
+{
+	struct cove *s = arg;
+
+	box_net_turn(&s->box);
+	if (s->box.stopped_for[0])
+		session_set_bye(s->session, s->box.stopped_for);
 }
 
 static int provision(struct store *st, const struct spec *spec, const char *name,
@@ -45,6 +73,7 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	s->oneshot = o->flags & COVE_START_ONESHOT;
 	if (box_resolve_spec(&copy, err) < 0 ||
 	    provision(&s->store, &copy, NULL, o, err) < 0 ||
+	    start_secrets(&s->box.secrets, &s->store, NULL, &copy, o, err) < 0 ||
 	    box_start(&s->box, &s->store, NULL, &copy, true,
 		      o->flags & COVE_START_DEGRADED, err) < 0) {
 		spec_clear(&copy);
@@ -56,8 +85,34 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	s->session = session_new(&s->box.place.link, err);
 	if (!s->session)
 		return err->code;
+	if (json_array_size(s->box.spec.ports) > 0) {
+		s->ports = ports_new(s->session, &s->store, s->box.name, err);
+		if (!s->ports || ports_add_all(s->ports, s->box.spec.ports, err) < 0)
+			return err->code;
+	}
 	session_set_tick(s->session, s->box.disk.next_ms, check_disk, s);
+	net_set_audit(&s->box, notes_net, &s->box);
+	s->box.owner = s;
+	s->box.owner_reads = note_started;
+	if (box_setup(&s->box, s->session, err) < 0)
+		return err->code;
+	if (box_net_fd(&s->box) >= 0 &&
+	    session_set_watch(s->session, box_net_fd(&s->box), net_turn_inproc, s) < 0)
+		return fail(err, COVE_EIO, errno, "events");
 	return 0;
+}
+
+static int start_keeper(struct cove *s, const struct cove_start_options *o,
+			struct cove_error *err)
+{
+	struct secrets *secrets = NULL;
+	int r = start_secrets(&secrets, &s->store, s->name, &s->spec, o, err);
+
+	if (r == 0)
+		r = spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
+				 secrets, err);
+	secrets_free(secrets);
+	return r;
 }
 
 /* Connects; starts the keeper if nobody is there. Others may do the same at this moment:
@@ -78,9 +133,7 @@ static int join_keeper(struct cove *s, const struct cove_start_options *o, bool 
 			continue;
 		}
 		store_sweep(&s->store); /* what a killed keeper of this name left, too */
-		if (spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
-				 err) < 0 &&
-		    err->code != COVE_ESTATE)
+		if (start_keeper(s, o, err) < 0 && err->code != COVE_ESTATE)
 			return err->code;
 	}
 	s->session = session_new(&fd, err);
@@ -215,6 +268,7 @@ int cove_finish(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
 	err = ERR(err);
 	if (s->inproc && !s->finished) {
 		s->finished = true;
+		ports_free(take_ptr(s->ports));
 		/* Closing the link ends the guest, and with it everything inside. */
 		session_free(take_ptr(s->session));
 		r = box_end(&s->box, &s->changes, err);
@@ -260,6 +314,7 @@ int cove_leave(struct cove *s, uint64_t *ret_changes, struct cove_error *err)
 	if (!s->inproc || s->finished || !s->oneshot || s->box.guards ||
 	    s->box.volumes.n || store_count_changes(&s->store, s->name, 1) > 0)
 		return cove_finish(s, ret_changes, err);
+	ports_free(take_ptr(s->ports)); /* free for the next one when we are gone */
 	box_forget(&s->box); /* whoever asks after we are gone must not see it */
 	stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
@@ -278,6 +333,7 @@ void cove_free(struct cove *s)
 	if (s->inproc)
 		cove_finish(s, NULL, NULL);
 	session_free(s->session);
+	handle_ask_clear(s);
 	spec_clear(&s->spec);
 	store_close(&s->store);
 	free(s);
@@ -295,8 +351,12 @@ int cove_fd(struct cove *s)
 
 int cove_dispatch(struct cove *s, struct cove_error *err)
 {
+	int r;
+
 	err = ERR(err);
 	if (!s->session)
 		return fail(err, COVE_EGONE, 0, "the sandbox has ended");
-	return session_turn(s->session, 0, err);
+	r = session_turn(s->session, 0, err);
+	handle_deliver(s);
+	return r;
 }

@@ -36,10 +36,19 @@ struct place_mount {
 
 #define PLACE_MOUNTS_MAX (2 * SPEC_LIST_MAX) /* mounts and masks */
 
+/* A file of ours, read-only over a file of the image, or where there is none. */
+struct place_file {
+	const char *source, *target;
+	bool optional; /* the way there may be another than the image's: then it is left
+			  out */
+};
+
 struct place_config {
 	const struct spec *spec;
 	const struct place_mount *mounts;
 	size_t n_mounts;
+	const struct place_file *files;
+	size_t n_files;
 	const char *id;        /* unique on this host: names the cgroup */
 	const char *hostname;  /* inside */
 	const char *hosts;     /* host file to show as /etc/hosts; NULL: the shared one */
@@ -52,10 +61,24 @@ struct place_config {
 	const char *home; /* inside */
 	bool degraded;    /* a limit that cannot be set is noted, not refused */
 	bool account;     /* count cpu time too, for stats */
+	bool capture; /* every connection inside ends at the sockets of struct place */
 	/* Called as soon as the cgroup exists, so that a killed keeper's is found again.
 	 */
 	void (*cgroup_made)(void *arg, const struct cgroup *c);
 	void *arg;
+};
+
+/* Sockets in the sandbox's network namespace: two listeners that get every TCP connection
+ * (getsockname() of an accepted one is what the program asked for), two that get every
+ * datagram to port 53, and one that can be asked who has a socket there. All but the last
+ * are non-blocking. */
+enum place_capture {
+	CAPTURE_TCP4,
+	CAPTURE_TCP6,
+	CAPTURE_UDP4,
+	CAPTURE_UDP6,
+	CAPTURE_DIAG,
+	CAPTURE_COUNT
 };
 
 /* A limit or layer that is not in force though the spec has it. */
@@ -74,7 +97,17 @@ struct place {
 	uint32_t host_uid;      /* the id that the sandbox's user has outside */
 	int landlock_abi;
 	uint64_t nproc, fsize; /* rlimits of its processes, fixed at the start; 0: none */
+	int capture[CAPTURE_COUNT]; /* -1 without, and once taken */
 };
+/* One that never started: release() finds nothing to do. */
+static inline struct place place_none(void)
+{
+	struct place p = {.link = -1, .pidfd = -1, .etc_ref = -1, .freeze = FREEZE_INIT};
+
+	for (int i = 0; i < CAPTURE_COUNT; i++)
+		p.capture[i] = -1;
+	return p;
+}
 
 struct backend {
 	const char *name;

@@ -169,7 +169,9 @@ static int copy_file(int from, const char *name, int to)
 		return r;
 	cleanup_fd int out = openat(
 		to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	return out < 0 ? -errno : write_all(out, b.data, b.len);
+	if (out < 0 || fchmod(out, 0644) < 0) /* whatever the umask of who starts it */
+		return -errno;
+	return write_all(out, b.data, b.len);
 }
 
 static int copy_link(int from, const char *name, int to)
@@ -215,7 +217,9 @@ static int copy_entry(int from, const char *name, int to, const char *parent, in
 	if (mkdirat(to, name, 0755) < 0)
 		return -errno;
 	cleanup_fd int dst = openat(to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dst < 0 ? -errno : copy_dir(sub, dst, path, depth + 1, manifest);
+	if (dst < 0 || fchmod(dst, 0755) < 0)
+		return -errno;
+	return copy_dir(sub, dst, path, depth + 1, manifest);
 }
 
 static int copy_dir(int from, int to, const char *path, int depth, struct buf *manifest)

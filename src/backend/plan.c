@@ -220,6 +220,19 @@ static void add_mount(struct plan *p, const struct place_config *c,
 	add_guards(p, m);
 }
 
+/* The way to the target is the image's, or the sandbox's of an earlier run. */
+static void add_files(struct plan *p, const struct place_config *c)
+{
+	for (size_t i = 0; i < c->n_files; i++) {
+		const struct place_file *f = &c->files[i];
+
+		add(p, OP_BIND, f->source, f->target,
+		    OPF_RDONLY | OPF_FILE | OPF_HIDDEN | OPF_HOSTILE |
+			    (f->optional ? OPF_SOFT : 0));
+		grant(p, f->target, LL_READ, true);
+	}
+}
+
 static int by_target(const void *a, const void *b)
 {
 	const struct place_mount *const *x = a, *const *y = b;
@@ -255,6 +268,8 @@ static size_t arena_need(const struct place_config *c)
 			n += strlen(m->target) + strlen(m->guards[k].path) + 2;
 		n += m->layer ? strlen(m->layer) : 0;
 	}
+	for (size_t i = 0; i < c->n_files; i++)
+		n += strlen(c->files[i].source) + 2 * strlen(c->files[i].target) + 3;
 	n += c->home_dir ? strlen(c->home_dir) : 0;
 	n += c->hosts ? strlen(c->hosts) : 0;
 	n += c->root_layer ? strlen(c->root_layer) : 0;
@@ -276,6 +291,7 @@ int plan_build(struct plan *p, const struct place_config *c, struct cove_error *
 		add_image_root(p, c);
 	else
 		r = add_host_root(p, c, err);
+	add_files(p, c); /* before the mounts: who mounts over them wants his own */
 	if (r == 0)
 		r = add_mounts(p, c, err);
 	for (size_t i = 0; c->spec->image.kind != IMAGE_HOST && i < p->n_ops; i++)

@@ -43,6 +43,8 @@ enum op_flags {
 	OPF_HIDDEN = 1 << 5,
 	/* the way to the target may hold symlinks made by somebody else */
 	OPF_HOSTILE = 1 << 6,
+	/* what cannot be carried out is left out */
+	OPF_SOFT = 1 << 7,
 };
 
 struct op {

@@ -186,6 +186,8 @@ struct start {
 	int cgroup_fd; /* of the v2 group, or negative */
 	bool attach;   /* the parent moves the child there */
 	int go[2], ready[2], link[2];
+	int caught[2]; /* over which the sockets of the network come */
+	struct netcapture capture;
 	int guest;
 	char *stack;
 	bool privileged;
@@ -198,6 +200,7 @@ static void start_clear(struct start *s)
 		close_fd(&s->go[i]);
 		close_fd(&s->ready[i]);
 		close_fd(&s->link[i]);
+		close_fd(&s->caught[i]);
 	}
 	close_fd(&s->guest);
 	close_fd(&s->cgroup_fd);
@@ -276,6 +279,9 @@ static int open_channels(struct start *s, const struct place_config *c,
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->link) < 0 ||
 	    pipe2(s->ready, O_CLOEXEC) < 0 || pipe2(s->go, O_CLOEXEC) < 0)
 		return fail(err, COVE_EIO, errno, "channel to the guest");
+	if (c->capture &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->caught) < 0)
+		return fail(err, COVE_EIO, errno, "channel to the network");
 	return 0;
 }
 
@@ -321,6 +327,11 @@ static int fill_job(struct start *s, struct place *p, const struct place_config 
 	p->fsize = c->spec->resources.disk_bytes;
 	j->filter = seccomp_guest_program();
 	j->link = s->link[1];
+	if (c->capture) {
+		netcapture_build(&s->capture, netcapture_has_ipv6());
+		j->capture = &s->capture;
+		j->capture_to = s->caught[1];
+	}
 	j->guest = s->guest;
 	j->argv = argv;
 	j->envp = envp;
@@ -419,6 +430,10 @@ static int explain_failure(const struct start *s, struct cove_error *err)
 	} else if (j->stage == STAGE_LANDLOCK && j->detail < (int)s->plan.n_grants) {
 		what = s->plan.grants[j->detail].path;
 	}
+	if (j->stage == STAGE_NET && j->net_no_capture) {
+		fail(err, COVE_EUNSUPPORTED, j->error, PROC_NO_CAPTURE);
+		return hint(err, PROC_NO_CAPTURE_FIX);
+	}
 	fail(err, COVE_EUNSUPPORTED, j->error, "%s%s%s%s",
 	     j->error ? "" : "killed at: ", child_stage_text((enum child_stage)j->stage),
 	     *what ? " " : "", what);
@@ -485,6 +500,8 @@ static void proc_release(struct place *p)
 	siginfo_t si;
 
 	close_fd(&p->link);
+	for (int i = 0; i < CAPTURE_COUNT; i++)
+		close_fd(&p->capture[i]);
 	if (p->pidfd >= 0) {
 		struct pollfd ended = {.fd = p->pidfd, .events = POLLIN};
 
@@ -501,6 +518,29 @@ static void proc_release(struct place *p)
 		cgroup_remove(&p->cgroup);
 	p->has_cgroup = false;
 	close_fd(&p->etc_ref);
+}
+
+/* The child has exec'd, so what its helper sent is there. */
+static int take_capture(struct start *s, struct place *p, struct cove_error *err)
+{
+	union {
+		struct cmsghdr h;
+		char room[CMSG_SPACE(sizeof(p->capture))];
+	} control;
+	char byte;
+	struct iovec iov = {&byte, 1};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(s->caught[0], &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	const struct cmsghdr *h = n == 1 ? CMSG_FIRSTHDR(&m) : NULL;
+
+	if (!h || h->cmsg_type != SCM_RIGHTS ||
+	    h->cmsg_len != CMSG_LEN(sizeof(p->capture)))
+		return fail(err, COVE_EIO, n < 0 ? errno : 0, "network: its sockets");
+	memcpy(p->capture, CMSG_DATA(h), sizeof(p->capture));
+	return 0;
 }
 
 static int run_start(struct start *s, struct place *p, const struct place_config *c,
@@ -526,6 +566,8 @@ static int run_start(struct start *s, struct place *p, const struct place_config
 	/* Even when we gave up: the child must be gone before its stack is. */
 	if (wait_exec(s, p, r < 0 ? &(struct cove_error){0} : err) < 0 || r < 0)
 		return err->code;
+	if (c->capture && take_capture(s, p, err) < 0)
+		return err->code;
 	p->link = take_fd(&s->link[0]);
 	p->etc_ref = take_fd(&s->plan.etc_ref);
 	return 0;
@@ -538,17 +580,15 @@ static int proc_start(struct place *p, const struct place_config *c,
 		.go = {-1,  -1},
 		.ready = {-1,   -1},
 		.link = {-1,-1},
+		.caught = {-1,  -1},
 		.guest = -1,
-		.job = {.ruleset = -1 },
-		.plan = {.etc_ref = -1  }
+		.job = {.ruleset = -1  },
+		.plan = {.etc_ref = -1}
         };
 	int r;
 
-	*p = (struct place){.backend = &backend_process,
-			    .link = -1,
-			    .pidfd = -1,
-			    .etc_ref = -1,
-			    .freeze = FREEZE_INIT};
+	*p = place_none();
+	p->backend = &backend_process;
 	r = run_start(&s, p, c, err);
 	if (r < 0)
 		proc_release(p);

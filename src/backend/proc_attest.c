@@ -194,6 +194,44 @@ static void network(struct report *r, int proc)
 	     lo && lines == 3);
 }
 
+/* A local route for every address, as /proc shows them: the IPv4 tables as a tree, IPv6
+ * by line with the device last. */
+static bool all_is_local(int proc)
+{
+	cleanup_buf struct buf v4 = BUF_INIT(1u << 20), v6 = BUF_INIT(1u << 20);
+	static const char zeros[] = "00000000000000000000000000000000 00 "
+				    "00000000000000000000000000000000 00 "
+				    "00000000000000000000000000000000 ";
+	const char *at;
+	bool local4, local6;
+	int six = read_file_at(proc, "net/ipv6_route", &v6);
+
+	if (read_file_at(proc, "net/fib_trie", &v4) < 0 || !v4.data)
+		return false;
+	local6 = six == -ENOENT; /* a kernel without IPv6 */
+	local4 = strstr(v4.data, "/0 host LOCAL") != NULL;
+	for (at = v6.data; !local6 && at && *at;
+	     at = strchr(at, '\n'), at += at != NULL) {
+		unsigned flags = 0;
+
+		/* destination, source, next hop, then metric, two counts, flags */
+		if (strncmp(at, zeros, sizeof(zeros) - 1) == 0 &&
+		    sscanf(at + sizeof(zeros) - 1, "%*x %*x %*x %x", &flags) == 1)
+			local6 = flags & 0x80000000u; /* RTF_LOCAL */
+	}
+	return local4 && local6;
+}
+
+static void network_mode(struct report *r, const struct place_config *c, int proc)
+{
+	bool caught = all_is_local(proc);
+
+	item(r, "network",
+	     c->capture ? "every connection caught" : "no route to any address",
+	     caught ? "every connection caught" : "no route to any address",
+	     caught == c->capture);
+}
+
 /* ---- guarded paths of rw mounts ------------------------------------------------- */
 
 /* As the kernel writes it: blanks and the like as \ooo. */
@@ -275,6 +313,7 @@ int proc_attest(struct place *p, const struct place_config *c, json_t *items,
 	limits(&r, p, c->spec);
 	disk(&r, c->spec);
 	network(&r, proc);
+	network_mode(&r, c, proc);
 	guards(&r, c, proc);
 	if (r.nomem)
 		return fail_nomem(err);

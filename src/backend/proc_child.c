@@ -82,7 +82,7 @@ IN_CHILD static long limit_namespaces(void)
 	return r == -ENOENT ? 0 : r; /* an image without /proc/sys has none to limit */
 }
 
-IN_CHILD static long loopback_up(void)
+IN_CHILD long child_loopback_up(void)
 {
 	struct ifreq req = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
 	long s = raw3(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
@@ -90,6 +90,19 @@ IN_CHILD static long loopback_up(void)
 	TRY(s);
 	r = raw3(SYS_ioctl, s, SIOCSIFFLAGS, &req);
 	close_raw(s);
+	return r;
+}
+
+IN_CHILD static long catch_connections(struct child_job *j)
+{
+	int fds[CAPTURE_COUNT];
+	long r = child_capture(j->capture, fds);
+
+	j->net_no_capture = r < 0;
+	TRY(r);
+	r = child_send_fds(j->capture_to, fds);
+	for (int i = 0; i < CAPTURE_COUNT; i++)
+		close_raw(fds[i]);
 	return r;
 }
 
@@ -102,7 +115,9 @@ IN_CHILD static int net_helper(void *arg)
 	long r = raw1(SYS_unshare, CLONE_NEWNET);
 
 	if (r >= 0)
-		r = loopback_up();
+		r = child_loopback_up();
+	if (r >= 0 && j->capture)
+		r = catch_connections(j);
 	if (r >= 0)
 		r = raw4(SYS_openat, AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC,
 			 0);

@@ -12,6 +12,7 @@
 
 #include "backend/plan.h"
 #include "os/landlock.h"
+#include "os/netcapture.h"
 
 #include <linux/filter.h>
 
@@ -70,9 +71,12 @@ struct child_job {
 	const struct sock_fprog *filter;
 	int link, guest;
 	char *const *argv, *const *envp;
-	char *net_stack;     /* end of the stack of the helper that makes the network
-				namespace */
-	volatile int net_fd; /* its result: a descriptor, or a negative errno */
+	const struct netcapture *capture; /* NULL: the network namespace stays as it is */
+	int capture_to;  /* the socket over which struct place's sockets are sent out */
+	char *net_stack; /* end of the stack of the helper that makes the network
+			    namespace */
+	volatile int net_fd;          /* its result: a descriptor, or a negative errno */
+	volatile bool net_no_capture; /* the error is that connections cannot be caught */
 	int net_pid;
 	/* results, valid once the child has exec'd or ended */
 	volatile int stage;  /* reached; STAGE_EXEC with error 0 means running */

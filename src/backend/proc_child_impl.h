@@ -3,6 +3,7 @@
 #ifndef COVE_BACKEND_PROC_CHILD_IMPL_H
 #define COVE_BACKEND_PROC_CHILD_IMPL_H
 
+#include "backend/backend.h"
 #include "backend/proc_child.h"
 #include "os/raw.h"
 
@@ -40,6 +41,13 @@ IN_CHILD static inline void close_raw(long fd)
 {
 	raw1(SYS_close, fd);
 }
+
+long child_loopback_up(void);
+
+/* proc_capture.c: in a network namespace of its own with lo up, opens the sockets of
+ * struct place; 0 or -errno. */
+long child_capture(const struct netcapture *n, int fds[CAPTURE_COUNT]);
+long child_send_fds(int to, const int fds[CAPTURE_COUNT]);
 
 /* proc_mount.c: the plan, then the way into it. */
 long child_mount(struct child_job *j, int *ret_root);

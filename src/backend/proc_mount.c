@@ -142,6 +142,62 @@ IN_CHILD static long make_target(int root, const char *path, bool file)
 	return r < 0 && r != -EEXIST && r != -EROFS ? r : 0;
 }
 
+/* path, whose last name begins at `last`, with symlinks resolved inside the new root. */
+IN_CHILD static long make_in_root(int root, char *path, long last, bool file)
+{
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT};
+	long at, r;
+
+	if (last)
+		path[last - 1] = '\0';
+	at = raw4(SYS_openat2, root, last ? path : ".", &how, sizeof(how));
+	if (last)
+		path[last - 1] = '/';
+	TRY(at);
+	r = make_last((int)at, path + last, file);
+	close_raw(at);
+	return r;
+}
+
+/* The same as make_target() where the way there may hold symlinks of somebody else: seen
+ * from here, an absolute one would lead to the host. */
+IN_CHILD static long make_hostile_target(int root, const char *path, bool file)
+{
+	char part[4096];
+	long n = 0, last = 0, r;
+
+	for (; path[n]; n++) {
+		if (n == (long)sizeof(part) - 1)
+			return -ENAMETOOLONG;
+		part[n] = path[n];
+		last = path[n] == '/' ? n + 1 : last;
+	}
+	part[n] = '\0';
+	r = make_in_root(root, part, last, file);
+	for (long i = 0, from = 0; r == -ENOENT && i < last; i++) {
+		long made;
+
+		if (part[i] != '/')
+			continue;
+		part[i] = '\0';
+		made = i > from ? make_in_root(root, part, from, false) : 0;
+		part[i] = '/';
+		from = i + 1;
+		if (made < 0 && made != -EEXIST && made != -EROFS)
+			return made;
+	}
+	if (r == -ENOENT)
+		r = make_in_root(root, part, last, file);
+	return r < 0 && r != -EEXIST && r != -EROFS ? r : 0;
+}
+
+IN_CHILD static long make_point(int root, const struct op *o, bool file)
+{
+	return o->flags & OPF_HOSTILE ? make_hostile_target(root, o->target, file)
+				      : make_target(root, o->target, file);
+}
+
 IN_CHILD static long do_bind(int root, const struct op *o)
 {
 	long m = o->fd, r;
@@ -153,7 +209,7 @@ IN_CHILD static long do_bind(int root, const struct op *o)
 	if (m == -ENOENT && (o->flags & OPF_OPTIONAL))
 		return 0;
 	TRY(m);
-	TRY(make_target(root, o->target, o->flags & OPF_FILE));
+	TRY(make_point(root, o, o->flags & OPF_FILE));
 	r = o->flags & OPF_DEV
 		    ? 0
 		    : set_attr(m, bind_attr(o)); /* a node has no flags to set */
@@ -262,7 +318,7 @@ IN_CHILD static long do_op(int root, const struct op *o)
 {
 	switch (o->kind) {
 	case OP_DIR:
-		return make_target(root, o->target, false);
+		return make_point(root, o, false);
 	case OP_SYMLINK:
 		return raw3(SYS_symlinkat, o->source, root, o->target);
 	case OP_BIND:
@@ -318,6 +374,8 @@ IN_CHILD long child_mount(struct child_job *j, int *ret_root)
 		r = do_op((int)root, &p->ops[i]);
 		if (r == -EEXIST && p->ops[i].kind == OP_SYMLINK)
 			continue; /* an image that has it already */
+		if (r < 0 && (p->ops[i].flags & OPF_SOFT))
+			continue;
 		TRY(r);
 	}
 	*ret_root = (int)root;

@@ -3,6 +3,7 @@
  * proc_probe - can this host run the process backend? Found out by trying each part in a
  * short-lived child, not by reading version numbers.
  */
+#include "backend/proc_child_impl.h"
 #include "backend/proc_internal.h"
 
 #include "base/io.h"
@@ -20,8 +21,9 @@
 enum { STACK = 32768 };
 
 struct trial {
-	int flags;            /* namespaces to enter */
-	long (*inside)(void); /* what to try there */
+	int flags;                            /* namespaces to enter */
+	long (*inside)(const struct trial *); /* what to try there */
+	const struct netcapture *capture;
 	volatile long result; /* 0 or -errno */
 };
 
@@ -30,7 +32,7 @@ static int trial_child(void *arg)
 {
 	struct trial *t = arg;
 
-	t->result = t->inside ? t->inside() : 0;
+	t->result = t->inside ? t->inside(t) : 0;
 	raw1(SYS_exit_group, 0);
 	return 0;
 }
@@ -56,10 +58,11 @@ static long run_trial(struct trial *t)
 	return r;
 }
 
-static long try_mount_api(void)
+static long try_mount_api(const struct trial *t)
 {
 	long fs, r;
 
+	(void)t;
 	r = raw5(SYS_mount, 0, "/", 0, 0x44000, 0);
 	if (r < 0)
 		return r;
@@ -70,21 +73,31 @@ static long try_mount_api(void)
 	return r < 0 ? r : raw3(SYS_fsmount, fs, 1, 0);
 }
 
-static long try_overlay(void)
+static long try_overlay(const struct trial *t)
 {
 	long fs = raw2(SYS_fsopen, "overlay", 1);
 
+	(void)t;
 	return fs < 0 ? fs : 0;
 }
 
-static long try_proc(void)
+static long try_proc(const struct trial *t)
 {
 	long fs = raw2(SYS_fsopen, "proc", 1), r;
 
+	(void)t;
 	if (fs < 0)
 		return fs;
 	r = raw5(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, 0, 0, 0);
 	return r < 0 ? r : raw3(SYS_fsmount, fs, 1, 0);
+}
+
+static long try_capture(const struct trial *t)
+{
+	int fds[CAPTURE_COUNT];
+	long r = child_loopback_up();
+
+	return r < 0 ? r : child_capture(t->capture, fds);
 }
 
 static long probe_namespaces(void)
@@ -115,6 +128,17 @@ static long probe_proc(void)
 	struct trial t = {.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID,
 			  .inside = try_proc};
 
+	return run_trial(&t);
+}
+
+static long probe_capture(void)
+{
+	struct netcapture n;
+	struct trial t = {.flags = CLONE_NEWUSER | CLONE_NEWNET,
+			  .inside = try_capture,
+			  .capture = &n};
+
+	netcapture_build(&n, netcapture_has_ipv6());
 	return run_trial(&t);
 }
 
@@ -164,6 +188,26 @@ static int report(json_t *out, const char *name, bool ok, const char *detail,
 	return json_array_append_new(out, o);
 }
 
+/* Matters of degree: their lack does not make the backend useless. */
+static int report_extras(json_t *out)
+{
+	char text[600] = "", detail[200];
+	uint32_t usable = 0;
+	long r = probe_capture();
+	char *fix;
+
+	snprintf(detail, sizeof(detail), "connections redirected to a policy%s%s",
+		 r < 0 ? ": " : "", r < 0 ? strerror((int)-r) : "");
+	if (report(out, "network", r >= 0, detail, PROC_NO_CAPTURE_FIX) < 0)
+		return -1;
+	if (cgroup_probe(text, sizeof(text), &usable) < 0)
+		usable = 0;
+	fix = strchr(text, '\n'); /* the second line, if something is missing */
+	if (fix)
+		*fix++ = '\0';
+	return report(out, "cgroup", !fix, text, fix ? fix : "");
+}
+
 int proc_probe(json_t *out, struct cove_error *err)
 {
 	int bad = 0;
@@ -185,20 +229,7 @@ int proc_probe(json_t *out, struct cove_error *err)
 		if (out && report(out, checks[i].name, r >= 0, detail, checks[i].fix) < 0)
 			return fail_nomem(err);
 	}
-	if (out) {
-		char text[600] = "";
-		uint32_t usable = 0;
-		char *fix;
-
-		/* Limits are a matter of degree: their lack does not make the backend
-		 * useless. */
-		if (cgroup_probe(text, sizeof(text), &usable) < 0)
-			usable = 0;
-		fix = strchr(text, '\n'); /* the second line, if something is missing */
-		if (fix)
-			*fix++ = '\0';
-		if (report(out, "cgroup", !fix, text, fix ? fix : "") < 0)
-			return fail_nomem(err);
-	}
+	if (out && report_extras(out) < 0)
+		return fail_nomem(err);
 	return bad ? err->code : 0;
 }

@@ -58,20 +58,24 @@ int buf_puts(struct buf *b, const char *s)
 
 int buf_printf(struct buf *b, const char *fmt, ...)
 {
+	size_t room = b->data ? b->cap - b->len : 0;
 	va_list ap;
 	int n, r;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, ap);
 	va_end(ap);
-	if (n < 0)
-		return -EINVAL;
-	r = buf_reserve(b, (size_t)n);
-	if (r < 0)
+	r = n < 0 ? -EINVAL : buf_reserve(b, (size_t)n);
+	if (r < 0) {
+		if (room) /* as it was */
+			b->data[b->len] = '\0';
 		return r;
-	va_start(ap, fmt);
-	vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
-	va_end(ap);
+	}
+	if ((size_t)n >= room) { /* seldom: the rest did not fit at first */
+		va_start(ap, fmt);
+		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+		va_end(ap);
+	}
 	b->len += (size_t)n;
 	return 0;
 }

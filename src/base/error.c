@@ -6,6 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+void (*error_redact)(char *text, size_t size);
+
+static void clean(char *text, size_t size)
+{
+	if (error_redact)
+		error_redact(text, size);
+}
+
 int fail(struct cove_error *err, int code, int sys, const char *fmt, ...)
 {
 	va_list ap;
@@ -20,6 +28,7 @@ int fail(struct cove_error *err, int code, int sys, const char *fmt, ...)
 	n = strlen(err->msg);
 	if (sys)
 		snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", strerror(sys));
+	clean(err->msg, sizeof(err->msg));
 	return code;
 }
 
@@ -35,6 +44,7 @@ int wrap(struct cove_error *err, const char *fmt, ...)
 	va_end(ap);
 	n = strlen(err->msg);
 	snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", inner);
+	clean(err->msg, sizeof(err->msg));
 	return err->code;
 }
 
@@ -45,6 +55,7 @@ int hint(struct cove_error *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->hint, sizeof(err->hint), fmt, ap);
 	va_end(ap);
+	clean(err->hint, sizeof(err->hint));
 	return err->code;
 }
 

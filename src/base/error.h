@@ -11,6 +11,8 @@
 
 #include "cove.h"
 
+#include <stddef.h>
+
 /* Sets err and returns code (a negative COVE_E*), so that `return fail(...)` reads well.
  * sys is an errno value (0: none); its text is appended to the message. */
 int fail(struct cove_error *err, int code, int sys, const char *fmt, ...)
@@ -23,6 +25,9 @@ int wrap(struct cove_error *err, const char *fmt, ...)
 /* Sets the hint (what the reader can do about it) and returns err->code. */
 int hint(struct cove_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* What every text passes; NULL while no secret is known (base/redact.h sets it). */
+extern void (*error_redact)(char *text, size_t size);
 
 /* Out of memory, in one word. */
 int fail_nomem(struct cove_error *err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
+#include "base/redact.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -23,5 +25,6 @@ void log_line(int level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
+	redact_text(line, sizeof(line));
 	log_fn(log_arg, level, line);
 }

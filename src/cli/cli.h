@@ -41,6 +41,7 @@ enum flag_id {
 	F_NET,
 	F_ALLOW,
 	F_SECRET,
+	F_SECRET_STDIN,
 	F_ENV,
 	F_USER,
 	F_WORKDIR,
@@ -56,6 +57,7 @@ enum flag_id {
 	F_PROFILE,
 	F_SPEC,
 	F_AGENT,
+	F_OFFLINE,
 	F_KEEP,
 	F_RM,
 	F_APPLY,
@@ -87,6 +89,24 @@ enum flag_id {
 	F_START,
 	F_OUTPUT,
 	F_RULES,
+	F_DENY,
+	F_ASK,
+	F_POLICY,
+	F_PORT,
+	F_PROTOCOL,
+	F_METHOD,
+	F_PATH,
+	F_TOOL,
+	F_ID,
+	F_FOR,
+	F_DENIED,
+	F_SINCE,
+	F_FILE,
+	F_USE,
+	F_HOSTS,
+	F_FROM_ENV,
+	F_VALUE_FILE,
+	F_COMMAND,
 	F_YES,
 	F_JSON,
 	F_QUIET,
@@ -94,7 +114,10 @@ enum flag_id {
 	F_HELP,
 	FLAG_COUNT
 };
-#define FLAG(id) (UINT64_C(1) << (id))
+/* A set of flags; more of them than a word has bits. */
+__extension__ typedef unsigned __int128 flag_set;
+#define FLAG(id) ((flag_set)1 << (id))
+_Static_assert(FLAG_COUNT <= 128, "flag_set is too small");
 
 struct flag {
 	const char *name;   /* without the dashes */
@@ -113,7 +136,7 @@ struct given {
 
 struct args {
 	const struct command *cmd;
-	uint64_t set;        /* FLAG() bits of what was given */
+	flag_set set;        /* FLAG() bits of what was given */
 	struct given *given; /* in the order of the command line */
 	size_t n_given;
 	char **words; /* what is not a flag; NULL-terminated */
@@ -128,7 +151,7 @@ struct command {
 	const char *help;  /* one line */
 	const char *example;
 	const char *words; /* for completion: "@name", "@file", "a b c", or NULL */
-	uint64_t flags;
+	flag_set flags;
 	uint8_t min_words, max_words; /* max 255: any number */
 	uint8_t command_after; /* words before a command without "--"; 0: needs "--" */
 	int (*run)(const struct args *a);
@@ -164,6 +187,10 @@ void cli_log_enable(void);
 
 /* Asks on the terminal. 1 yes, 0 no, -1 there is no terminal to ask on. */
 int cli_confirm(const char *question);
+/* Work that would be lost is asked about, never assumed. 0: go on; else the exit code:
+ * EXIT_NO after a "no", 125 if there is nobody to ask (what: of what). */
+#define EXIT_NO 1
+int cli_ask(const struct args *a, const char *question, const char *what);
 
 /* ---- text ----------------------------------------------------------------------- */
 
@@ -258,7 +285,12 @@ int cmd_clone(const struct args *a);
 int cmd_export(const struct args *a);
 int cmd_import(const struct args *a);
 int cmd_volume(const struct args *a);
+int cmd_secret(const struct args *a);
 int cmd_audit(const struct args *a);
+int cmd_net(const struct args *a);
+int cmd_publish(const struct args *a);
+int cmd_unpublish(const struct args *a);
+int cmd_ports(const struct args *a);
 int cmd_doctor(const struct args *a);
 int cmd_attest(const struct args *a);
 int cmd_version(const struct args *a);

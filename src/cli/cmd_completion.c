@@ -190,10 +190,10 @@ static void fish(void)
 		for (int id = 0; id < FLAG_COUNT; id++)
 			if ((c->flags | EVERYWHERE) & FLAG(id))
 				fish_flag(c, &cli_flags[id]);
-		if (strcmp(words, "@name") == 0)
+		if (strstr(words, "@name"))
 			printf("complete -c cove -n '__fish_seen_subcommand_from %s' -a "
-			       "'(cove ls -q 2>/dev/null)'\n",
-			       c->name);
+			       "'%.*s (cove ls -q 2>/dev/null)'\n",
+			       c->name, (int)strcspn(words, "@"), words);
 		else if (strstr(words, "@file"))
 			printf("complete -c cove -n '__fish_seen_subcommand_from %s' -F "
 			       "-a "

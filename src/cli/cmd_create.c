@@ -27,10 +27,8 @@ int cmd_create(const struct args *a)
 	struct workplace place = {0};
 	struct cove_start_options options = {.size = sizeof(options)};
 	struct cove_error err = {0};
-	int code = cli_refuse_later_parts(a);
+	int code = cli_workplace(a, &place);
 
-	if (code == 0)
-		code = cli_workplace(a, &place);
 	dir = place.dir;
 	if (code == 0)
 		code = cli_spec_build(a, &place, &spec, &spec_name);

@@ -18,6 +18,10 @@ static int join(const struct args *a, session_fn *fn, bool with_command)
 		.cwd = cli_value(a, F_WORKDIR),
 		.tty = cli_want_tty(a),
 		.main = cli_has(a, F_DETACH),
+		.agent = cli_value(a, F_AGENT),
+		.tool = cli_value(a, F_TOOL),
+		.offline = cli_has(a, F_OFFLINE),
+		.ask = cli_has(a, F_ASK) && !cli_has(a, F_DETACH),
 	};
 	int code = cli_env(a, &env);
 
@@ -36,10 +40,6 @@ static int join(const struct args *a, session_fn *fn, bool with_command)
 
 int cmd_exec(const struct args *a)
 {
-	int code = cli_refuse_later_parts(a);
-
-	if (code)
-		return code;
 	if (!a->rest || !a->rest[0])
 		return cli_usage(a->cmd, "no command: put it after '--'");
 	return join(a, cli_has(a, F_DETACH) ? cli_session_detached : cli_session, true);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/notice.h"
+#include "cli/secret.h"
 #include "cli/term.h"
 
 #include <stdio.h>
@@ -88,6 +89,7 @@ static int start_one(const struct job *job, const char *name, struct cove_error 
 	int r;
 
 	cli_report_start(job->a, &o);
+	cli_secret_give(&o);
 	r = cove_start(&box, name, NULL, &o, err);
 	cove_free(box);
 	return r;
@@ -116,7 +118,7 @@ static int kill_one(const struct job *job, const char *name, struct cove_error *
 
 static int remove_one(const struct job *job, const char *name, struct cove_error *err)
 {
-	return cove_remove(name, cli_has(job->a, F_FORCE) ? COVE_REMOVE_FORCE : 0, err);
+	return cli_remove(name, cli_has(job->a, F_FORCE) ? COVE_REMOVE_FORCE : 0, err);
 }
 
 static int reset_one(const struct job *job, const char *name, struct cove_error *err)
@@ -127,7 +129,12 @@ static int reset_one(const struct job *job, const char *name, struct cove_error 
 
 int cmd_start(const struct args *a)
 {
-	return each(a, start_one, "starting", "stopped");
+	int code = cli_secret_take(a);
+
+	if (code == 0)
+		code = each(a, start_one, "starting", "stopped");
+	cli_secret_forget();
+	return code;
 }
 
 int cmd_stop(const struct args *a)
@@ -137,7 +144,12 @@ int cmd_stop(const struct args *a)
 
 int cmd_restart(const struct args *a)
 {
-	return each(a, restart_one, "restarting", "running");
+	int code = cli_secret_take(a);
+
+	if (code == 0)
+		code = each(a, restart_one, "restarting", "running");
+	cli_secret_forget();
+	return code;
 }
 
 int cmd_kill(const struct args *a)
@@ -145,25 +157,11 @@ int cmd_kill(const struct args *a)
 	return each(a, kill_one, "killing", "running");
 }
 
-/* 0: go on; else the exit code. Work that would be lost is asked about, never assumed. */
-static int ask(const struct args *a, const char *question, const char *what)
-{
-	int yes = cli_has(a, F_YES) ? 1 : cli_confirm(question);
-
-	if (yes > 0)
-		return 0;
-	if (yes == 0)
-		return cli_failf(a->cmd->name, NULL,
-				 "not confirmed; nothing was changed");
-	return cli_failf(a->cmd->name, "say --yes if you mean it",
-			 "%s: no terminal to ask on", what);
-}
-
 int cmd_rm(const struct args *a)
 {
 	if (cli_has(a, F_ALL) && !a->n_words && !cli_has(a, F_FORCE)) {
-		int code =
-			ask(a, "Remove every stopped sandbox with its changes?", "--all");
+		int code = cli_ask(a, "Remove every stopped sandbox with its changes?",
+				   "--all");
 
 		if (code)
 			return code;
@@ -178,6 +176,6 @@ int cmd_reset(const struct args *a)
 
 	snprintf(question, sizeof(question), "Discard all changes in %.80s%s?",
 		 a->words[0], a->n_words > 1 ? " and the others" : "");
-	code = ask(a, question, a->words[0]);
+	code = cli_ask(a, question, a->words[0]);
 	return code ? code : each(a, reset_one, "resetting", NULL);
 }

@@ -6,8 +6,11 @@
  * changed is kept and named at the end. With one the sandbox is created if missing,
  * started if stopped, and left running.
  */
+#include "cli/ask.h"
 #include "cli/notice.h"
+#include "cli/ports.h"
 #include "cli/review.h"
+#include "cli/secret.h"
 #include "cli/session.h"
 #include "cli/spec.h"
 #include "cli/term.h"
@@ -60,6 +63,7 @@ static int start(const struct run *r, const char *name, const struct cove_spec *
 	};
 	int code;
 
+	cli_secret_give(&o);
 	cli_report_start(r->a, &o);
 	code = cove_start(ret, name, spec, &o, err);
 	cli_progress_end();
@@ -79,8 +83,13 @@ static int session(const struct run *r, struct cove *box, bool main, struct outc
 						: NULL,
 		.timeout_ms = r->timeout_ms,
 		.tty = cli_want_tty(r->a),
+		.ask = cli_has(r->a, F_ASK) && !cli_has(r->a, F_DETACH),
 		.main = main,
+		.agent = cli_value(r->a, F_AGENT),
+		.tool = cli_value(r->a, F_TOOL),
+		.offline = cli_has(r->a, F_OFFLINE),
 	};
+	int64_t since = cli_wall_ms();
 	struct cove_error err = {0};
 	int code;
 
@@ -90,7 +99,10 @@ static int session(const struct run *r, struct cove *box, bool main, struct outc
 		code = cli_session_detached(&s, out, &err);
 	else
 		code = cli_session(&s, out, &err);
-	return code < 0 ? cli_fail("run", &err) : cli_session_exit("run", out);
+	code = code < 0 ? cli_fail("run", &err) : cli_session_exit("run", out);
+	if (!cli_has(r->a, F_QUIET) && !cli_has(r->a, F_DETACH) && !cli_has(r->a, F_JSON))
+		cli_net_denied(box, main ? cove_name(box) : NULL, since);
+	return code;
 }
 
 /* What a program wants to know at the end, as one line of JSON on stderr. */
@@ -179,12 +191,12 @@ static int finish(const struct run *r, struct cove *box, int code)
 	if (changes && cli_has(r->a, F_APPLY) && code == 0) {
 		code = apply_changes(r, name);
 		if (code == 0 && cli_has(r->a, F_RM) &&
-		    cove_remove(name, COVE_REMOVE_FORCE, &err) < 0)
+		    cli_remove(name, COVE_REMOVE_FORCE, &err) < 0)
 			return cli_fail("run", &err);
 		return code;
 	}
 	if (changes && cli_has(r->a, F_RM)) {
-		if (cove_remove(name, COVE_REMOVE_FORCE, &err) < 0)
+		if (cli_remove(name, COVE_REMOVE_FORCE, &err) < 0)
 			return cli_fail("run", &err);
 		changes = 0;
 	}
@@ -209,10 +221,27 @@ static int run_oneshot(struct run *r)
 	struct cove *box = NULL;
 	int code;
 
-	if (start(r, NULL, r->spec, &box, &err) < 0)
+	code = start(r, NULL, r->spec, &box, &err);
+	cli_secret_forget();
+	if (code < 0)
 		return cli_fail("run", &err);
+	if (!cli_has(r->a, F_QUIET))
+		cli_ports_note(box);
 	code = session(r, box, false, &out);
 	return finish(r, box, code);
+}
+
+/* --ask does change one that exists: from now on somebody is there to ask. */
+static int ask_from_now(const char *name)
+{
+	cleanup_spec struct cove_spec *spec = NULL;
+	struct cove_error err = {0};
+
+	if (cove_spec_new(&spec, &err) < 0 ||
+	    cove_spec_set(spec, "network.ask", "true", &err) < 0 ||
+	    cove_update(name, spec, 0, &err) < 0)
+		return cli_fail("run", &err);
+	return 0;
 }
 
 /* Flags that describe a sandbox cannot change one that exists: that is for `cove set`. */
@@ -225,14 +254,14 @@ static int refuse_flags_for_existing(const struct run *r, const char *name)
 	    cove_inspect_json(name, &json, &err) == COVE_ENOENT)
 		return 0;
 	for (size_t i = 0; i < r->a->n_given; i++)
-		if (FLAG(r->a->given[i].id) & SPEC_FLAGS)
+		if (FLAG(r->a->given[i].id) & (SPEC_FLAGS & ~FLAG(F_ASK)))
 			return cli_failf(
 				"run",
 				"cove set changes it, cove rm removes it; or leave "
 				"the flag away",
 				"--%s: sandbox %s exists already",
 				cli_flags[r->a->given[i].id].name, name);
-	return 0;
+	return cli_has(r->a, F_ASK) ? ask_from_now(name) : 0;
 }
 
 static int open_named(struct run *r, const char *name, struct cove **ret)
@@ -259,8 +288,11 @@ static int run_named(struct run *r, const char *name)
 	struct cove *box = NULL;
 	int code = open_named(r, name, &box);
 
+	cli_secret_forget();
 	if (code)
 		return code;
+	if (cli_has(r->a, F_PUBLISH) && !cli_has(r->a, F_QUIET))
+		cli_ports_note(box);
 	code = session(r, box, true, &out);
 	cove_free(box);
 	if (cli_has(r->a, F_APPLY) && code == 0 && !out.left_by) {
@@ -269,7 +301,7 @@ static int run_named(struct run *r, const char *name)
 			return code;
 	}
 	if (cli_has(r->a, F_RM) && !out.left_by &&
-	    cove_remove(name, COVE_REMOVE_FORCE, &err) < 0)
+	    cli_remove(name, COVE_REMOVE_FORCE, &err) < 0)
 		return cli_fail("run", &err);
 	if (cli_has(r->a, F_JSON))
 		report_json(name, 0, code);
@@ -282,6 +314,8 @@ static int run(struct run *r)
 	const char *name;
 	int code = cli_workplace(a, &r->place);
 
+	if (code == 0)
+		code = cli_secret_take(a);
 	if (code == 0)
 		code = cli_env(a, &r->env);
 	if (code == 0)
@@ -305,8 +339,6 @@ int cmd_run(const struct args *a)
 	struct run r = {.a = a};
 	int code = check_usage(a);
 
-	if (code == 0)
-		code = cli_refuse_later_parts(a);
 	if (code == 0)
 		code = run(&r);
 	run_clear(&r);

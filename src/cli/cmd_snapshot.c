@@ -6,19 +6,6 @@
 
 #include <stdio.h>
 
-static int ask(const struct args *a, const char *question)
-{
-	int yes = cli_has(a, F_YES) ? 1 : cli_confirm(question);
-
-	if (yes > 0)
-		return 0;
-	if (yes == 0)
-		return cli_failf(a->cmd->name, NULL,
-				 "not confirmed; nothing was changed");
-	return cli_failf(a->cmd->name, "say --yes if you mean it",
-			 "no terminal to ask on");
-}
-
 static int take(const struct args *a)
 {
 	struct cove_error err = {0};
@@ -44,7 +31,7 @@ static int drop(const struct args *a)
 
 	snprintf(question, sizeof(question), "Remove snapshot %.64s of %.64s for good?",
 		 a->words[2], a->words[1]);
-	code = ask(a, question);
+	code = cli_ask(a, question, a->words[0]);
 	if (code)
 		return code;
 	return cove_snapshot_remove(a->words[1], a->words[2], &err) < 0
@@ -163,7 +150,7 @@ int cmd_restore(const struct args *a)
 	snprintf(question, sizeof(question),
 		 "Take %.64s back to %.64s? What changed since is lost.", a->words[0],
 		 a->words[1]);
-	code = ask(a, question);
+	code = cli_ask(a, question, a->words[0]);
 	if (code)
 		return code;
 	cli_progress_slow("restoring");

@@ -45,51 +45,22 @@ static int print_table(const json_t *list)
 static int list(const struct args *a)
 {
 	struct cove_error err = {0};
-	const json_t *v;
-	json_t *volumes;
 	char *text = NULL;
-	size_t i;
-	int code = 0;
 
 	if (a->n_words > 1)
 		return cli_usage(a->cmd, "%s: one argument too many", a->words[1]);
 	if (cove_volumes_json(&text, &err) < 0)
 		return cli_fail("volume", &err);
-	if (cli_has(a, F_JSON)) {
-		code = cli_json_print("volume", text, false, 0);
-		cove_string_free(text);
-		return code;
-	}
-	volumes = cli_json_take(text, &err);
-	if (!volumes)
-		return cli_fail("volume", &err);
-	if (cli_has(a, F_QUIET)) {
-		json_array_foreach(volumes, i, v)
-		{
-			puts(cli_json_text(v, "name"));
-		}
-		code = cli_flush("volume", 0);
-	} else {
-		code = print_table(volumes);
-	}
-	json_decref(volumes);
-	return code;
+	return cli_json_list(a, text, print_table);
 }
 
 static int ask(const struct args *a)
 {
 	char question[200];
-	int yes;
 
 	snprintf(question, sizeof(question), "Remove volume %.80s%s with all its files?",
 		 a->words[1], a->n_words > 2 ? " and the others" : "");
-	yes = cli_has(a, F_YES) ? 1 : cli_confirm(question);
-	if (yes > 0)
-		return 0;
-	if (yes == 0)
-		return cli_failf("volume", NULL, "not confirmed; nothing was removed");
-	return cli_failf("volume", "say --yes if you mean it",
-			 "%s: no terminal to ask on", a->words[1]);
+	return cli_ask(a, question, a->words[1]);
 }
 
 /* One that fails does not stop the others. */

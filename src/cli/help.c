@@ -32,15 +32,50 @@ static void print_flag(const struct flag *f)
 	printf("  %-30s  %s\n", left, f->help);
 }
 
+static const char net_help[] =
+	"verbs:\n"
+	"  allow NAME HOST[:PORT][/PATH]...   let it through from now on\n"
+	"  deny NAME HOST[:PORT][/PATH]...    refuse it from now on\n"
+	"  rm NAME ID...                      take a rule of allow or deny back\n"
+	"  ls NAME                            every rule, in the order in which they "
+	"decide\n"
+	"  check NAME HOST[:PORT][/PATH]      would it be let through? exit code 0 or 1\n"
+	"  explain NAME HOST[:PORT][/PATH]    the same, rule by rule\n"
+	"  log NAME                           what was tried, and what became of it\n"
+	"  reload NAME                        read the policy file again\n"
+	"  status NAME                        generation, last change, refusals\n"
+	"  learned NAME                       what was used in mode learn, as a policy\n"
+	"\n"
+	"examples:\n"
+	"  cove net allow api-fix api.example.com:443\n"
+	"  cove net allow api-fix api.example.com --method GET --path '/v1/**' --for "
+	"10m\n"
+	"  cove net deny api-fix '**.example.net'\n"
+	"  cove net check api-fix api.example.com/v1/users --method POST\n"
+	"  cove net check --spec cove.yaml api.example.com\n"
+	"  cove net log api-fix --follow --denied\n"
+	"  cove net learned api-fix -o policy.yaml\n";
+
+/* What a row of the table of commands has no room for. */
+static const struct {
+	int (*run)(const struct args *a);
+	const char *text;
+} more[] = {
+	{cmd_net, net_help},
+};
+
 void cli_help_command(const struct command *cmd)
 {
-	uint64_t flags = cmd->flags | FLAG(F_VERBOSE) | FLAG(F_HELP);
+	flag_set flags = cmd->flags | FLAG(F_VERBOSE) | FLAG(F_HELP);
 
 	printf("cove %s: %s\n\nusage: cove %s %s\n\nflags:\n", cmd->name, cmd->help,
 	       cmd->name, cmd->args);
 	for (int id = 0; id < FLAG_COUNT; id++)
 		if (flags & FLAG(id))
 			print_flag(&cli_flags[id]);
+	for (size_t i = 0; i < ARRAY_LEN(more); i++)
+		if (more[i].run == cmd->run)
+			printf("\n%s", more[i].text);
 	printf("\nexample: %s\n", cmd->example);
 }
 

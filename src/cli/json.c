@@ -91,3 +91,33 @@ const char *cli_elapsed(double seconds, char *buf, size_t size)
 		snprintf(buf, size, "%lldd%lldh", s / 86400, s / 3600 % 24);
 	return buf;
 }
+
+int cli_json_list(const struct args *a, char *text, int (*table)(const json_t *all))
+{
+	const char *verb = a->cmd->name;
+	struct cove_error err = {0};
+	const json_t *v;
+	json_t *all;
+	size_t i;
+	int code;
+
+	if (cli_has(a, F_JSON)) {
+		code = cli_json_print(verb, text, false, 0);
+		cove_string_free(text);
+		return code;
+	}
+	all = cli_json_take(text, &err);
+	if (!all)
+		return cli_fail(verb, &err);
+	if (cli_has(a, F_QUIET)) {
+		json_array_foreach(all, i, v)
+		{
+			puts(cli_json_text(v, "name"));
+		}
+		code = cli_flush(verb, 0);
+	} else {
+		code = table(all);
+	}
+	json_decref(all);
+	return code;
+}

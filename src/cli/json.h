@@ -21,4 +21,8 @@ int cli_json_print(const char *verb, const char *text, bool pretty, int code);
 const char *cli_bytes(double n, char *buf, size_t size);         /* "1.5 GiB" */
 const char *cli_elapsed(double seconds, char *buf, size_t size); /* "3d2h", "5m", "12s" */
 
+/* Shows an array of objects with "name" (text: taken over): as it is with --json, the
+ * names with --quiet, else as a table. The exit code. */
+int cli_json_list(const struct args *a, char *text, int (*table)(const json_t *all));
+
 #endif

@@ -15,11 +15,14 @@
 #define WORK "Review and land changes"
 #define KEEP "Snapshots, clones, volumes"
 #define LOOK "Look"
+#define NET "Network"
 #define HOST "This host"
 
 #define MAKE_FLAGS \
-	(SPEC_FLAGS | EXEC_FLAGS | FLAG(F_AGENT) | FLAG(F_APPLY) | FLAG(F_YES) | \
-	 FLAG(F_JSON) | FLAG(F_QUIET))
+	(SPEC_FLAGS | EXEC_FLAGS | FLAG(F_APPLY) | FLAG(F_YES) | FLAG(F_JSON) | \
+	 FLAG(F_QUIET))
+/* Whose connections a command's are. */
+#define SCOPE_FLAGS (FLAG(F_AGENT) | FLAG(F_TOOL) | FLAG(F_OFFLINE))
 /* What can be said about a sandbox that exists. */
 #define SET_FLAGS \
 	(((SPEC_FLAGS | EXEC_FLAGS) & ~(FLAG(F_PROFILE) | FLAG(F_SPEC))) | \
@@ -30,21 +33,22 @@ const struct command cli_commands[] = {
 	{"run", RUN, "[NAME] [DIR] [FLAGS] -- CMD [ARG...]",
 		"run a command in a sandbox",
 		"cove run -- npm test", "@name",
-		MAKE_FLAGS | TTY_FLAGS | FLAG(F_KEEP) | FLAG(F_RM) | FLAG(F_DETACH) | FLAG(F_DEGRADED),
+		MAKE_FLAGS | TTY_FLAGS | FLAG(F_KEEP) | FLAG(F_RM) | FLAG(F_DETACH) | FLAG(F_DEGRADED) |
+			FLAG(F_SECRET_STDIN) | SCOPE_FLAGS,
 		0, 2, 0, cmd_run},
 	{"exec", RUN, "NAME [FLAGS] -- CMD [ARG...]",
 		"run a command in a running sandbox",
 		"cove exec api-fix -- git status", "@name",
-		EXEC_FLAGS | TTY_FLAGS | FLAG(F_DETACH) | FLAG(F_AGENT) | FLAG(F_QUIET),
+		EXEC_FLAGS | TTY_FLAGS | FLAG(F_ASK) | SCOPE_FLAGS | FLAG(F_DETACH) | FLAG(F_QUIET),
 		1, 1, 1, cmd_exec},
 	{"shell", RUN, "NAME [FLAGS]",
 		"open a shell in a running sandbox",
 		"cove shell api-fix", "@name",
-		EXEC_FLAGS | TTY_FLAGS | FLAG(F_QUIET), 1, 1, 0, cmd_shell},
+		EXEC_FLAGS | TTY_FLAGS | FLAG(F_ASK) | SCOPE_FLAGS | FLAG(F_QUIET), 1, 1, 0, cmd_shell},
 	{"attach", RUN, "NAME",
 		"join the main session of a sandbox again",
 		"cove attach api-fix", "@name",
-		TTY_FLAGS, 1, 1, 0, cmd_attach},
+		TTY_FLAGS | FLAG(F_ASK), 1, 1, 0, cmd_attach},
 	{"cp", RUN, "[-r] SRC DST",
 		"copy files into or out of a running sandbox",
 		"cove cp -r api-fix:/tmp/report ./report", "@file",
@@ -102,6 +106,12 @@ const struct command cli_commands[] = {
 		"list and remove volumes",
 		"cove volume ls", "ls rm",
 		FLAG(F_YES) | FLAG(F_JSON) | FLAG(F_QUIET), 1, 255, 0, cmd_volume},
+	{"secret", KEEP, "set NAME [FLAGS] [-- CMD [ARG...]] | ls | rm NAME...",
+		"keep secrets, encrypted, for sandboxes to use",
+		"cove secret set API_KEY --hosts api.example.com", "set ls rm",
+		FLAG(F_HOSTS) | FLAG(F_FROM_ENV) | FLAG(F_VALUE_FILE) | FLAG(F_COMMAND) |
+			FLAG(F_JSON) | FLAG(F_QUIET),
+		1, 255, 0, cmd_secret},
 
 	{"create", MANAGE, "[NAME] [DIR] [FLAGS]",
 		"create a sandbox without starting it",
@@ -110,7 +120,8 @@ const struct command cli_commands[] = {
 	{"start", MANAGE, "NAME...",
 		"start sandboxes",
 		"cove start api-fix", "@name",
-		FLAG(F_ALL) | FLAG(F_DEGRADED) | FLAG(F_QUIET), 0, 255, 0, cmd_start},
+		FLAG(F_ALL) | FLAG(F_DEGRADED) | FLAG(F_SECRET_STDIN) | FLAG(F_QUIET),
+		0, 255, 0, cmd_start},
 	{"stop", MANAGE, "NAME...",
 		"stop sandboxes in good order",
 		"cove stop --grace 10s api-fix", "@name",
@@ -118,7 +129,8 @@ const struct command cli_commands[] = {
 	{"restart", MANAGE, "NAME...",
 		"stop sandboxes and start them again",
 		"cove restart api-fix", "@name",
-		FLAG(F_ALL) | FLAG(F_GRACE) | FLAG(F_DEGRADED) | FLAG(F_QUIET), 0, 255, 0, cmd_restart},
+		FLAG(F_ALL) | FLAG(F_GRACE) | FLAG(F_DEGRADED) | FLAG(F_SECRET_STDIN) | FLAG(F_QUIET),
+		0, 255, 0, cmd_restart},
 	{"kill", MANAGE, "NAME...",
 		"end sandboxes at once",
 		"cove kill api-fix", "@name",
@@ -135,6 +147,18 @@ const struct command cli_commands[] = {
 		"change limits and other settings of a sandbox",
 		"cove set api-fix --memory 8GiB --cpus 4", "@name",
 		SET_FLAGS | FLAG(F_QUIET), 1, 1, 0, cmd_set},
+	{"publish", MANAGE, "NAME HOST:GUEST...",
+		"publish ports or sockets of a sandbox on the host",
+		"cove publish api-fix 8080:3000", "@name",
+		FLAG(F_JSON) | FLAG(F_QUIET), 2, 255, 0, cmd_publish},
+	{"unpublish", MANAGE, "NAME PORT...",
+		"take published ports back",
+		"cove unpublish api-fix 8080", "@name",
+		FLAG(F_QUIET), 2, 255, 0, cmd_unpublish},
+	{"ports", MANAGE, "NAME",
+		"list the published ports of a sandbox",
+		"cove ports api-fix", "@name",
+		FLAG(F_JSON) | FLAG(F_QUIET), 1, 1, 0, cmd_ports},
 	{"edit", MANAGE, "NAME",
 		"edit the spec of a sandbox in your editor",
 		"EDITOR=vi cove edit api-fix", "@name",
@@ -169,6 +193,16 @@ const struct command cli_commands[] = {
 		"print the audit log of a sandbox",
 		"cove audit --verify api-fix", "@name",
 		FLAG(F_FOLLOW) | FLAG(F_VERIFY) | FLAG(F_TAIL) | FLAG(F_JSON), 1, 1, 0, cmd_audit},
+
+	{"net", NET, "VERB NAME [ARG...]",
+		"show and change what a sandbox may reach",
+		"cove net allow api-fix api.example.com:443",
+		"allow deny rm ls check explain log reload status learned @name",
+		FLAG(F_PORT) | FLAG(F_PROTOCOL) | FLAG(F_METHOD) | FLAG(F_PATH) | FLAG(F_AGENT) |
+			FLAG(F_TOOL) | FLAG(F_ID) | FLAG(F_FOR) | FLAG(F_SPEC) | FLAG(F_FOLLOW) |
+			FLAG(F_DENIED) | FLAG(F_SINCE) | FLAG(F_TAIL) | FLAG(F_FILE) | FLAG(F_OUTPUT) |
+			FLAG(F_USE) | FLAG(F_JSON) | FLAG(F_QUIET),
+		1, 255, 0, cmd_net},
 
 	{"doctor", HOST, "",
 		"check what this host can enforce",

@@ -117,3 +117,16 @@ int cli_confirm(const char *question)
 		return 0;
 	return answer[0] == 'y' || answer[0] == 'Y';
 }
+
+int cli_ask(const struct args *a, const char *question, const char *what)
+{
+	int yes = cli_has(a, F_YES) ? 1 : cli_confirm(question);
+
+	if (yes > 0)
+		return 0;
+	if (yes < 0)
+		return cli_failf(a->cmd->name, "say --yes if you mean it",
+				 "%s: no terminal to ask on", what);
+	cli_note("cove %s: nothing was changed", a->cmd->name);
+	return EXIT_NO;
+}

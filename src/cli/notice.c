@@ -20,6 +20,17 @@ void cli_notices(const char *name)
 	}
 }
 
+int cli_remove(const char *name, uint32_t flags, struct cove_error *err)
+{
+	int r = cove_remove(name, flags, err);
+
+	if (r == 0) {
+		cli_progress_end();
+		cli_notices(name);
+	}
+	return r;
+}
+
 /* Commands are told one by one, also where there is no terminal. */
 static void show_progress(void *arg, const char *what, int percent)
 {

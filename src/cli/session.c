@@ -10,6 +10,7 @@
  * if it were not in a sandbox.
  */
 #include "cli/session.h"
+#include "cli/ask.h"
 #include "cli/json.h"
 #include "cli/term.h"
 
@@ -42,6 +43,7 @@ struct loop {
 	const struct session *s;
 	struct cove_proc *proc;
 	int signal_fd;
+	struct ask ask;
 	int urged; /* how often we were asked to end */
 	bool raw, main;
 };
@@ -177,7 +179,8 @@ static int begin(struct loop *l, struct cove_error *err)
 	const struct session *s = l->s;
 	struct cove_exec_options o = {
 		.size = sizeof(o),
-		.flags = COVE_EXEC_STDIO | (s->tty ? COVE_EXEC_PTY : 0),
+		.flags = COVE_EXEC_STDIO | (s->tty ? COVE_EXEC_PTY : 0) |
+			 (s->offline ? COVE_EXEC_OFFLINE : 0),
 		.argv = s->argv,
 		.env = s->env,
 		.cwd = s->cwd,
@@ -186,6 +189,8 @@ static int begin(struct loop *l, struct cove_error *err)
 		.out = STDOUT_FILENO,
 		.err = STDERR_FILENO,
 		.timeout_ms = s->timeout_ms,
+		.agent = s->agent,
+		.tool = s->tool,
 	};
 
 	if (s->tty)
@@ -200,8 +205,13 @@ static int begin(struct loop *l, struct cove_error *err)
 /* One process from start to end, with the signals of this client blocked. */
 static int run_process(struct loop *l, struct outcome *ret, struct cove_error *err)
 {
-	int r = begin(l, err);
+	int r = 0;
 
+	l->ask = (struct ask){.box = l->s->box, .signals = l->signal_fd};
+	if (l->s->ask)
+		r = cove_net_on_ask(l->s->box, cli_net_ask, &l->ask, err);
+	if (r == 0)
+		r = begin(l, err);
 	if (r == 0 && l->raw)
 		cli_term_raw(STDIN_FILENO);
 	if (r == 0 && l->s->tty && !l->s->argv)
@@ -209,6 +219,9 @@ static int run_process(struct loop *l, struct outcome *ret, struct cove_error *e
 	if (r == 0)
 		r = wait_for_end(l, ret, err);
 	cli_term_restore();
+	if (l->s->ask)
+		cove_net_on_ask(l->s->box, NULL, NULL, NULL);
+	cli_net_ask_clear(&l->ask);
 	ret->started = l->proc && cove_proc_id(l->proc) != 0;
 	if (r == 0 && !ret->started)
 		snprintf(ret->why, sizeof(ret->why), "%s", err->msg);
@@ -259,7 +272,8 @@ int cli_session_detached(const struct session *s, struct outcome *ret,
 {
 	struct cove_exec_options o = {
 		.size = sizeof(o),
-		.flags = COVE_EXEC_MAIN | (s->tty ? COVE_EXEC_PTY : 0),
+		.flags = COVE_EXEC_MAIN | (s->tty ? COVE_EXEC_PTY : 0) |
+			 (s->offline ? COVE_EXEC_OFFLINE : 0),
 		.argv = s->argv,
 		.env = s->env,
 		.cwd = s->cwd,
@@ -267,6 +281,8 @@ int cli_session_detached(const struct session *s, struct outcome *ret,
 		.rows = 24,
 		.cols = 80,
 		.timeout_ms = s->timeout_ms,
+		.agent = s->agent,
+		.tool = s->tool,
 	};
 	struct cove_proc *proc = NULL;
 	struct pollfd fd = {.fd = cove_fd(s->box), .events = POLLIN};

@@ -12,7 +12,10 @@ struct session {
 	const char *cwd;
 	int64_t timeout_ms;
 	bool tty;  /* give it a terminal */
+	bool ask;  /* questions of its network are asked here */
 	bool main; /* make it the main session; beside another it is an ordinary one */
+	const char *agent, *tool; /* for network rules with a scope; NULL: not said */
+	bool offline;             /* the command gets no network */
 };
 
 struct outcome {

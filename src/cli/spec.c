@@ -12,15 +12,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-int cli_refuse_later_parts(const struct args *a)
-{
-	if (cli_has(a, F_AGENT))
-		return cli_failf(
-			a->cmd->name, "name the sandbox, or use --profile",
-			"--agent: not in this version: there is no agent routing yet");
-	return 0;
-}
-
 /* The absolute path of dir (NULL: the current directory). */
 static int directory(const struct args *a, const char *dir, char **ret)
 {
@@ -125,7 +116,7 @@ int cli_spec_flags(const struct args *a, struct cove_spec *spec)
 					 "--%s %s: %s", cli_flags[g->id].name,
 					 g->value ? g->value : "", err.msg);
 	}
-	return 0;
+	return cli_spec_network(a, spec);
 }
 
 static int load_file(const struct args *a, struct cove_spec *spec, const char *file)
@@ -225,12 +216,31 @@ static int mount_overlay(struct cove_spec *spec, const char *dir, struct cove_er
 }
 
 /* The current directory (or DIR) as overlay, unless something else was asked for. */
+/* Is dir what one of the --mount flags mounts? */
+static bool mounted(const struct args *a, const char *dir)
+{
+	for (size_t i = 0; i < a->n_given; i++) {
+		const char *text = a->given[i].value;
+		cleanup_free char *source = NULL, *full = NULL;
+
+		if (a->given[i].id != F_MOUNT)
+			continue;
+		source = strndup(text, strcspn(text, ":"));
+		full = source ? realpath(source, NULL) : NULL;
+		if (full && strcmp(full, dir) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int default_mount(const struct args *a, struct cove_spec *spec,
 			 const struct workplace *w, const struct said *said)
 {
 	struct cove_error err = {0};
-	bool wants_mounts =
-		!said->mounts && !(a->set & (FLAG(F_MOUNT) | FLAG(F_NO_MOUNTS)));
+	/* A directory that was named is mounted whatever else is, unless it is already.
+	 */
+	bool wants_mounts = !said->mounts && !cli_has(a, F_NO_MOUNTS) &&
+			    (w->given ? !mounted(a, w->dir) : !cli_has(a, F_MOUNT));
 
 	if (wants_mounts) {
 		int r = refuse_wide_mount(a, w->dir);

@@ -19,7 +19,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -28,34 +27,6 @@
 #define REPORT_MAX 1024
 
 /* ---- the role ------------------------------------------------------------------- */
-
-/* 0: the archive, 1: its report, 3: the directory; nothing else. All three come from
- * numbers above those, so that none is overwritten before it is used. */
-static int spawn_unpack(const char *file, int archive, int report, int dir, pid_t *ret)
-{
-	char name[] = "cove-unpack";
-	char *argv[] = {name, NULL}, *env[] = {NULL};
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t at;
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&fa);
-	posix_spawn_file_actions_adddup2(&fa, archive, 0);
-	posix_spawn_file_actions_adddup2(&fa, report, 1);
-	posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_adddup2(&fa, dir, 3);
-	posix_spawnattr_init(&at);
-	posix_spawnattr_setsigmask(&at, &none);
-	posix_spawnattr_setsigdefault(&at, &all);
-	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	r = posix_spawn(ret, file, &fa, &at, argv, env);
-	posix_spawn_file_actions_destroy(&fa);
-	posix_spawnattr_destroy(&at);
-	return -r;
-}
 
 /* Its text names paths of the archive: nothing in it may drive a terminal. */
 static int unpack_failed(int report, int status, struct cove_error *err)
@@ -84,12 +55,10 @@ static int unpack(int fd, int dir, struct cove_error *err)
 		return err->code;
 	if (pipe2(p, O_CLOEXEC) < 0)
 		return fail(err, COVE_EIO, errno, "pipe");
-	cleanup_fd int in = fcntl(fd, F_DUPFD_CLOEXEC, 10);
-	cleanup_fd int to = fcntl(dir, F_DUPFD_CLOEXEC, 10);
-	cleanup_fd int out = fcntl(p[1], F_DUPFD_CLOEXEC, 10);
 	cleanup_fd int report = p[0];
-	close(p[1]);
-	r = in < 0 || to < 0 || out < 0 ? -errno : spawn_unpack(file, in, out, to, &pid);
+	cleanup_fd int out = p[1];
+	/* 0: the archive, 1: its report, 3: the directory; nothing else. */
+	r = program_spawn(file, "cove-unpack", (const int[]){fd, out, -1, dir}, &pid);
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "start %s", file);
 	close_fd(&out);
@@ -232,6 +201,19 @@ static int refuse_live_mounts(const struct spec *to, const struct spec *changes,
 	return 0;
 }
 
+/* Nor may it help itself to the user's secrets, or run a command for one. */
+static int refuse_secrets(const struct spec *from, const struct spec *changes,
+			  struct cove_error *err)
+{
+	const json_t *first = json_array_get(from->secrets, 0);
+	const char *name = json_string_value(json_object_get(first, "name"));
+
+	if (!name || (changes && json_array_size(changes->secrets)))
+		return 0;
+	fail(err, COVE_EDENIED, 0, "the archive wants to use secret %s", name);
+	return hint(err, "--secret NAME@HOST,... says which it may use, and where");
+}
+
 static void drop_unmatched(int dir, const struct spec *to, const int *layer)
 {
 	for (int number = 0; number < 10 * SPEC_LIST_MAX; number++) {
@@ -264,6 +246,8 @@ static int fit_spec(struct store *st, int dir, const char *name,
 	}
 	layers_match(&from, &to, layer, true);
 	r = refuse_live_mounts(&to, changes, err);
+	if (r == 0)
+		r = refuse_secrets(&from, changes, err);
 	if (r == 0)
 		r = layers_check_dropped(&from, &to, layer, dir, err);
 	if (r == 0)

@@ -6,6 +6,7 @@
  * one of the two names leads to the whole log. The newest AUDIT_REMOVED_MAX are kept.
  */
 #include "core/audit_impl.h"
+#include "core/store_impl.h"
 
 #include "base/io.h"
 #include "base/util.h"
@@ -14,32 +15,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define KEPT "audit"
-#define STAMP "-20250131T235959.999Z" /* the form; sorts by time */
-#define STAMP_LEN (sizeof(STAMP) - 1)
-
-static int open_kept(struct store *st, bool make)
-{
-	cleanup_fd int home = open(st->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int fd;
-
-	if (home < 0)
-		return -errno;
-	if (make && mkdirat(home, KEPT, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fd = openat(home, KEPT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static const char *stamp_of(const char *entry)
-{
-	size_t n = strlen(entry);
-	const char *s = n > STAMP_LEN ? entry + n - STAMP_LEN : NULL;
-
-	return s && s[0] == '-' && s[9] == 'T' && s[STAMP_LEN - 1] == 'Z' ? s : NULL;
-}
 
 /* ---- which are there ------------------------------------------------------------- */
 
@@ -58,7 +35,7 @@ static void list_clear(struct kept_list *l)
 static int by_stamp(const void *a, const void *b)
 {
 	const char *const *x = a, *const *y = b;
-	int c = strcmp(stamp_of(*x), stamp_of(*y));
+	int c = strcmp(store_kept_stamp(*x, NULL), store_kept_stamp(*y, NULL));
 
 	return c ? c : strcmp(*x, *y);
 }
@@ -76,12 +53,9 @@ static int list_kept(int kept, const char *name, struct kept_list *ret)
 		return -errno;
 	}
 	while (r == 0 && (e = readdir(d))) {
-		const char *stamp = stamp_of(e->d_name);
 		char **more;
 
-		if (!stamp || e->d_name[0] == '.' ||
-		    (name && (strlen(name) != (size_t)(stamp - e->d_name) ||
-			      strncmp(e->d_name, name, strlen(name)) != 0)))
+		if (!store_kept_stamp(e->d_name, name))
 			continue;
 		more = realloc(ret->v, (ret->n + 1) * sizeof(*more));
 		if (more)
@@ -109,28 +83,6 @@ static void prune(int kept)
 
 /* ---- keeping --------------------------------------------------------------------- */
 
-/* "NAME-TIME", not there yet. */
-static int make_place(int kept, const char *name, char *out, size_t size)
-{
-	for (int tries = 0; tries < 1000; tries++) {
-		struct timespec t;
-		struct tm tm;
-		char stamp[32];
-		int r;
-
-		clock_gettime(CLOCK_REALTIME, &t);
-		gmtime_r(&t.tv_sec, &tm);
-		strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%S", &tm);
-		snprintf(out, size, ".%s-%s.%03dZ", name, stamp,
-			 (int)(t.tv_nsec / 1000000));
-		r = mkdirat(kept, out, 0700) < 0 ? -errno : 0;
-		if (r != -EEXIST)
-			return r;
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	}
-	return -EEXIST;
-}
-
 /* A second name for every file of the log. */
 static int link_files(int record, int place)
 {
@@ -157,7 +109,7 @@ static int keep_files(struct store *st, const char *name)
 	char hidden[SPEC_NAME_MAX + 40];
 	cleanup_fd int record =
 		openat(st->boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	cleanup_fd int kept = record < 0 ? -1 : open_kept(st, true);
+	cleanup_fd int kept = record < 0 ? -1 : store_kept_open(st, KEPT, true);
 	struct stat has;
 	int r;
 
@@ -167,7 +119,7 @@ static int keep_files(struct store *st, const char *name)
 		return errno == ENOENT ? 0 : -errno;
 	if (kept < 0)
 		return kept;
-	r = make_place(kept, name, hidden, sizeof(hidden));
+	r = store_kept_make(kept, ".", name, hidden, sizeof(hidden));
 	if (r < 0)
 		return r;
 	cleanup_fd int place =
@@ -228,7 +180,7 @@ int audit_find(struct store *st, const char *name, int *ret_dir, struct cove_err
 		return fail(err, COVE_EINVAL, 0, "'%.80s' is not a name", name);
 	fd = openat(st->boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
-		cleanup_fd int kept = open_kept(st, false);
+		cleanup_fd int kept = store_kept_open(st, KEPT, false);
 
 		if (kept >= 0 && list_kept(kept, name, &l) == 0 && l.n)
 			fd = openat(kept, l.v[l.n - 1],

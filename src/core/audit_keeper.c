@@ -425,6 +425,16 @@ void keeper_audit_kill(struct keeper *k)
 	append(k, "kill", j);
 }
 
+void keeper_audit_net(struct keeper *k, const char *event, json_t *fields)
+{
+	if (strcmp(event, "policy") == 0)
+		put_client(fields, k->asking);
+	if (k->audit)
+		append(k, event, fields);
+	else
+		json_decref(fields);
+}
+
 int keeper_audit_start(struct keeper *k, struct cove_error *err)
 {
 	struct keeper_audit *a = calloc(1, sizeof(*a));
@@ -453,10 +463,11 @@ int keeper_audit_start(struct keeper *k, struct cove_error *err)
 void keeper_audit_stop(struct keeper *k)
 {
 	struct keeper_audit *a = k->audit;
-	json_t *open = json_array(), *j;
+	json_t *open, *j;
 
 	if (!a)
 		return;
+	open = json_array();
 	finish_jobs(k);
 	for (struct running *r = a->running; r && json_array_size(open) < 100;
 	     r = r->next)

@@ -23,6 +23,7 @@ struct audit_notes {
 	struct noted v[NOTES_MAX];
 	uint32_t n, missed;
 	size_t bytes;
+	json_t *net; /* [{"event","time","fields"}], or NULL */
 };
 
 static int64_t real_ns(void)
@@ -37,6 +38,8 @@ void notes_free(struct audit_notes *n)
 {
 	for (uint32_t i = 0; n && i < n->n; i++)
 		free(n->v[i].payload);
+	if (n)
+		json_decref(n->net);
 	free(n);
 }
 
@@ -63,6 +66,23 @@ uint32_t notes_exec(struct box *b, const void *payload, size_t n)
 	e->begin = real_ns();
 	e->clock = writes_clock();
 	return ++a->n;
+}
+
+void notes_net(void *box, const char *event, json_t *fields)
+{
+	struct box *b = box;
+	struct audit_notes *a = b->notes;
+
+	if (!a)
+		a = b->notes = calloc(1, sizeof(*a));
+	if (a && !a->net)
+		a->net = json_array();
+	if (!a || json_array_size(a->net) >= NOTES_MAX)
+		json_decref(fields);
+	else
+		json_array_append_new(a->net,
+				      json_pack("{s:s, s:I, s:o}", "event", event, "time",
+						(json_int_t)real_ns(), "fields", fields));
 }
 
 void notes_end(struct box *b, uint32_t id, int code, int signal, int sys)
@@ -110,6 +130,22 @@ static int write_end(struct audit *log, struct box *b, const struct noted *e, ui
 	return audit_append(log, "exec-end", j, 0, e->end, NULL, err);
 }
 
+static int write_net(struct audit *log, const struct audit_notes *a,
+		     struct cove_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; a && r == 0 && i < json_array_size(a->net); i++) {
+		const json_t *o = json_array_get(a->net, i);
+
+		r = audit_append(log, json_string_value(json_object_get(o, "event")),
+				 json_incref(json_object_get(o, "fields")), 0,
+				 json_integer_value(json_object_get(o, "time")), NULL,
+				 err);
+	}
+	return r;
+}
+
 static int write_log(struct box *b, struct cove_error *err)
 {
 	int64_t started = (int64_t)b->started_at * 1000000000;
@@ -130,6 +166,8 @@ static int write_log(struct box *b, struct cove_error *err)
 		if (r == 0)
 			r = write_end(log, b, &a->v[i], id, i + 1 == a->n, err);
 	}
+	if (r == 0)
+		r = write_net(log, a, err);
 	stop = json_pack("{s:s}", "reason", "its command ended");
 	if (a && a->missed)
 		json_object_set_new(stop, "missed", json_integer(a->missed));

@@ -18,6 +18,8 @@ struct audit_notes;
 uint32_t notes_exec(struct box *b, const void *payload, size_t n);
 /* It ended: an exit code, or a signal, or failed to start with an errno. */
 void notes_end(struct box *b, uint32_t id, int code, int signal, int sys);
+/* Something happened to its network (netlog_audit_fn; box is a struct box). */
+void notes_net(void *box, const char *event, json_t *fields);
 /* The sandbox is kept: writes the log. What fails is a line for whoever listens to the
  * library: the work is kept all the same. */
 void notes_write(struct box *b);

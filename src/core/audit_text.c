@@ -9,6 +9,7 @@
  */
 #include "core/audit_impl.h"
 
+#include "base/redact.h"
 #include "base/util.h"
 
 #include <inttypes.h>
@@ -205,6 +206,10 @@ static char *members(json_t *fields)
 	/* ASCII only: the log itself can be looked at on any terminal. */
 	text = json_dumps(fields,
 			  JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
+	if (redact_string(&text) < 0) {
+		free(text);
+		return NULL;
+	}
 	if (text) {
 		text[0] = ',';
 		text[strlen(text) - 1] = '\0';

@@ -4,7 +4,9 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/audit_notes.h"
+#include "core/egress.h"
 #include "core/guestfile.h"
+#include "core/secret.h"
 #include "core/session.h"
 #include "core/workspace.h"
 #include "os/seccomp.h"
@@ -127,11 +129,14 @@ static int start(struct box *b, bool degraded, struct cove_error *err)
 		return err->code;
 	if (!b->oneshot && workspace_settle(b->store, b->name, &b->spec, err) < 0)
 		return err->code;
-	if (box_make_dirs(b, err) < 0 || fill_config(b, degraded, err) < 0)
+	if (box_make_dirs(b, err) < 0 || fill_config(b, degraded, err) < 0 ||
+	    secrets_fill_spec(b->secrets, &b->spec, err) < 0 || box_net_start(b, err) < 0)
 		return err->code;
 	if (be->start(&b->place, &b->config, err) < 0)
 		return err->code;
 	b->started = true;
+	if (box_net_listen(b, err) < 0)
+		return err->code;
 	b->started_at = time(NULL);
 	diskwatch_init(&b->disk, b->store->boxes, b->name,
 		       !b->oneshot || box_needs_record(b) ? b->spec.resources.disk_bytes
@@ -156,7 +161,15 @@ int box_start(struct box *b, struct store *st, const char *name, struct spec *sp
 	b->lock = -1;
 	b->oneshot = oneshot;
 	b->started = false;
-	b->place = (struct place){.link = -1, .pidfd = -1, .etc_ref = -1};
+	b->place = place_none();
+	b->egress = NULL;
+	b->trust = NULL;
+	b->net = NULL;
+	b->net_events = b->net_timer = -1;
+	b->execs = (struct execs){0};
+	b->who_always = false;
+	b->owner_reads = NULL;
+	b->stopped_for[0] = '\0';
 	if (oneshot)
 		oneshot_name(b->name);
 	else
@@ -184,6 +197,7 @@ void box_halt(struct box *b)
 	if (b->started)
 		b->place.backend->release(&b->place);
 	b->started = false;
+	box_net_stop(b);
 }
 
 void box_check_guards(struct box *b)
@@ -218,6 +232,7 @@ int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 		close_fd(&b->lock);
 	}
 	notes_free(take_ptr(b->notes));
+	secrets_free(take_ptr(b->secrets));
 	box_clear_dirs(b);
 	spec_clear(&b->spec);
 	return r;
@@ -268,6 +283,8 @@ json_t *box_attest(struct box *b, int *ret_short, struct cove_error *err)
 		json_decref(items);
 		return NULL;
 	}
+	if (b->egress)
+		n += egress_attest(b->egress, items);
 	o = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "name", b->name, "backend",
 		      b->place.backend->name, "seccompFilter", seccomp_guest_digest(),
 		      "short", n, "degraded", box_degraded(b), "items", items);

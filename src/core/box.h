@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "core/diskwatch.h"
+#include "core/execs.h"
 #include "core/guard.h"
 #include "core/store.h"
 #include "core/volume.h"
@@ -31,7 +32,22 @@ struct box {
 	bool started;
 	int64_t started_at; /* CLOCK_REALTIME seconds */
 	struct diskwatch disk;
-	struct audit_notes *notes; /* of a one-shot, or NULL */
+	struct audit_notes *notes;  /* of a one-shot, or NULL */
+	struct egress_host *egress; /* core/egress.h; NULL: no network */
+	struct trustfiles *trust;   /* core/trustfiles.h; NULL: none */
+	/* core/secret.h; NULL: none. Set before box_start(), which takes them over. */
+	struct secrets *secrets;
+	struct net *net;           /* core/net.h; NULL: no network */
+	int net_events, net_timer; /* one descriptor to poll for all of it; -1 */
+	struct execs execs;        /* whose connection is whose */
+	bool who_always;
+	/* Reads what the guest has said, so that a command that has just started is
+	 * known. */
+	void (*owner_reads)(void *owner);
+	void *owner;
+	time_t who_second;
+	unsigned who_waits;
+	char stopped_for[160]; /* why we ended it; "": we did not */
 };
 
 /* Makes paths absolute and fills what depends on where cove was called: mount sources,
@@ -52,12 +68,30 @@ void box_forget(struct box *b);
 /* Looks at the guarded paths of rw mounts: at the end of a command, and of the box. */
 void box_check_guards(struct box *b);
 
+/* box_setup.c: what a guest must know before its first command. */
+struct session;
+int box_setup(const struct box *b, struct session *s, struct cove_error *err);
+
 /* Ends the guest, and leaves everything else for box_end(). */
 void box_halt(struct box *b);
 
 /* After the guest has ended: releases place, lock, RUN directory. For a one-shot also
  * keeps or removes its record. */
 int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err);
+
+/* box_net.c: a command goes to the guest under this stream; refused if its labels are no
+ * names. */
+int box_exec(struct box *b, uint32_t stream, const uint8_t *payload, size_t n,
+	     struct cove_error *err);
+/* A command without network is to come: before it runs, whose connection is whose must be
+ * asked for all of them. */
+int box_need_who(struct box *b, struct cove_error *err);
+struct wire_frame;
+void box_guest_frame(struct box *b, const struct wire_frame *f); /* that it answered */
+int box_net_fd(const struct box *b); /* to poll for reading; -1: no network */
+void box_net_turn(struct box *b);
+/* Connections are opened, and the sandbox does not trust us yet: from here on it does. */
+int box_net_trust(struct box *b, struct cove_error *err);
 
 /* {"items":[...],"short":N,...} */
 json_t *box_attest(struct box *b, int *ret_short, struct cove_error *err);

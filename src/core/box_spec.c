@@ -3,6 +3,7 @@
 #include "core/box.h"
 
 #include "base/util.h"
+#include "core/netfile.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -10,18 +11,6 @@
 /* What later parts of cove will bring is refused here, never ignored. */
 static int refuse_unsupported(const struct spec *s, struct cove_error *err)
 {
-	if (s->network.mode != NET_NONE) {
-		fail(err, COVE_EUNSUPPORTED, 0,
-		     "network.mode: only 'none' works in this build: other modes need "
-		     "the "
-		     "egress role");
-		return hint(err, "--net none");
-	}
-	if ((s->secrets && json_array_size(s->secrets)))
-		return fail(err, COVE_EUNSUPPORTED, 0,
-			    "secrets: need the egress role, which is not in this build");
-	if (s->ports && json_array_size(s->ports))
-		return fail(err, COVE_EUNSUPPORTED, 0, "ports: not in this build");
 	if (s->services && json_array_size(s->services))
 		return fail(err, COVE_EUNSUPPORTED, 0, "services: not in this build");
 	if (s->image.kind != IMAGE_HOST && s->image.kind != IMAGE_ROOTFS) {
@@ -113,6 +102,27 @@ static int resolve_mounts(struct spec *s, struct cove_error *err)
 	return 0;
 }
 
+/* The file of a secret is found from wherever it is started later. */
+static int resolve_secrets(struct spec *s, struct cove_error *err)
+{
+	char cwd[PATH_MAX];
+
+	for (size_t i = 0; i < json_array_size(s->secrets); i++) {
+		json_t *o = json_array_get(s->secrets, i);
+		const char *path = json_string_value(json_object_get(o, "path"));
+		cleanup_free char *full = NULL;
+
+		if (!path || path[0] == '/' || path[0] == '~')
+			continue;
+		if (!getcwd(cwd, sizeof(cwd)))
+			return fail(err, COVE_EIO, errno, "working directory");
+		if (asprintf(&full, "%s/%s", cwd, path) < 0 ||
+		    json_object_set_new(o, "path", json_string(full)) < 0)
+			return fail_nomem(err);
+	}
+	return 0;
+}
+
 /* A relative mask lies in the first mount. */
 static int resolve_masks(struct spec *s, struct cove_error *err)
 {
@@ -142,6 +152,26 @@ static int resolve_masks(struct spec *s, struct cove_error *err)
 	return 0;
 }
 
+/* Where it is and that it can be read is checked now; what it says counts from the start
+ * on. */
+static int resolve_policy_file(struct spec *s, struct cove_error *err)
+{
+	struct netfile f = {0};
+	int r;
+
+	if (!s->network.file)
+		return 0;
+	r = make_absolute(&s->network.file, err, "network.file");
+	if (r == 0)
+		r = netfile_place_ok(s, err);
+	if (r == 0)
+		r = netfile_read(&f, s->network.file, err);
+	if (r == 0)
+		r = netfile_check(&f, err);
+	netfile_clear(&f);
+	return r;
+}
+
 int box_resolve_spec(struct spec *s, struct cove_error *err)
 {
 	const struct backend *be;
@@ -151,7 +181,11 @@ int box_resolve_spec(struct spec *s, struct cove_error *err)
 	if (s->image.kind == IMAGE_ROOTFS &&
 	    make_absolute(&s->image.value, err, "image") < 0)
 		return err->code;
-	if (resolve_mounts(s, err) < 0 || resolve_masks(s, err) < 0)
+	for (size_t i = 0; i < s->network.trust.n; i++)
+		if (make_absolute(&s->network.trust.v[i], err, "network.trust") < 0)
+			return err->code;
+	if (resolve_mounts(s, err) < 0 || resolve_masks(s, err) < 0 ||
+	    resolve_policy_file(s, err) < 0 || resolve_secrets(s, err) < 0)
 		return err->code;
 	return resolve_workdir(s, err);
 }

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "core/audit.h"
 #include "core/box.h"
+#include "core/netrules.h"
 #include "core/snapshot_impl.h"
 #include "core/store_impl.h"
 
@@ -203,11 +204,25 @@ static int copy_rest(struct cloning *k, struct cove_error *err)
 	return 0;
 }
 
+/* What 'cove net' allowed and denied is part of what it is. */
+static int copy_rules(struct cloning *k, struct cove_error *err)
+{
+	struct netrules rules = {0};
+	int r = netrules_load(&rules, k->c->record, err);
+
+	if (r == 0 && json_array_size(rules.rules))
+		r = netrules_save(&rules, k->dir, err);
+	netrules_clear(&rules);
+	return r;
+}
+
 static int fill(struct cloning *k, struct cove_error *err)
 {
 	k->tree.tick = cut_tick;
 	k->tree.arg = k->c;
 	if (copy_layers(k, err) < 0 || copy_rest(k, err) < 0)
+		return err->code;
+	if (copy_rules(k, err) < 0)
 		return err->code;
 	/* From here on the original may go on; what is new only has to last. */
 	if (cut_release(k->c, err) < 0 || store_write_spec(k->dir, k->spec, 0, err) < 0)

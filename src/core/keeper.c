@@ -3,6 +3,7 @@
 
 #include "base/io.h"
 #include "base/util.h"
+#include "core/secret.h"
 #include "spec/state.h"
 
 #include <fcntl.h>
@@ -29,7 +30,7 @@ int64_t keeper_now(void)
 
 /* ---- set-up --------------------------------------------------------------------- */
 
-static int watch(struct keeper *k, int fd, enum what what)
+int keeper_watch(struct keeper *k, int fd, enum what what)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.u64 = (uint64_t)what << 32};
 
@@ -52,7 +53,7 @@ static int listen_socket(struct keeper *k, struct cove_error *err)
 	umask(old);
 	if (r < 0 || listen(k->listener, 128) < 0)
 		return fail(err, COVE_EIO, errno, "control socket");
-	return watch(k, k->listener, W_LISTEN);
+	return keeper_watch(k, k->listener, W_LISTEN);
 }
 
 static int watch_signals(struct keeper *k)
@@ -69,7 +70,16 @@ static int watch_signals(struct keeper *k)
 	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (k->signals < 0 || k->timer < 0)
 		return -errno;
-	return watch(k, k->signals, W_SIGNAL) < 0 ? -errno : watch(k, k->timer, W_TIMER);
+	return keeper_watch(k, k->signals, W_SIGNAL) < 0
+		       ? -errno
+		       : keeper_watch(k, k->timer, W_TIMER);
+}
+
+static void guest_ready(struct keeper *k);
+
+static void read_guest(void *owner)
+{
+	guest_ready(owner);
 }
 
 static int setup(struct keeper *k, const char *name, bool degraded,
@@ -90,6 +100,12 @@ static int setup(struct keeper *k, const char *name, bool degraded,
 	r = conn_init(k, &k->guest, take_fd(&k->box.place.link), W_GUEST, 0);
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "link");
+	if (box_net_fd(&k->box) >= 0 && keeper_watch(k, box_net_fd(&k->box), W_NET) < 0)
+		return fail(err, COVE_EIO, errno, "event loop");
+	if (keeper_send_setup(k, err) < 0)
+		return err->code;
+	k->box.owner = k;
+	k->box.owner_reads = read_guest;
 	k->idle_since = keeper_now();
 	if (k->box.spec.resources.ttl_ms)
 		k->ttl_at = k->idle_since + (int64_t)k->box.spec.resources.ttl_ms;
@@ -143,26 +159,33 @@ void client_drop(struct client *c)
 	c->dead = true;
 }
 
-static void accept_client(struct keeper *k)
+int keeper_add_client(struct keeper *k, int fd, bool own)
 {
-	int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client *c;
 	unsigned n = 0;
 
-	if (fd < 0)
-		return;
 	for (c = k->clients; c; c = c->next)
 		n++;
-	c = n < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
+	c = n < CLIENTS_MAX || own ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
 		close(fd);
-		return;
+		return -ENOMEM;
 	}
 	c->key = ++k->next_key;
+	c->own = own;
 	if (conn_init(k, &c->conn, fd, W_CLIENT, c->key) < 0)
 		c->dead = true;
 	c->next = k->clients;
 	k->clients = c;
+	return 0;
+}
+
+static void accept_client(struct keeper *k)
+{
+	int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0)
+		keeper_add_client(k, fd, false);
 }
 
 static void client_ready(struct keeper *k, struct client *c)
@@ -188,7 +211,9 @@ static void guest_ready(struct keeper *k)
 		k->ending = true;
 	} else if (r < 0) {
 		if (!k->reason[0])
-			snprintf(k->reason, sizeof(k->reason), "the guest ended");
+			snprintf(k->reason, sizeof(k->reason), "%s",
+				 k->box.stopped_for[0] ? k->box.stopped_for
+						       : "the guest ended");
 		k->ending = true;
 	}
 }
@@ -265,7 +290,11 @@ static void handle(struct keeper *k, const struct epoll_event *e)
 			guest_ready(k);
 		break;
 	case W_SIGNAL:
-		if (read(k->signals, &si, sizeof(si)) == sizeof(si))
+		if (read(k->signals, &si, sizeof(si)) != sizeof(si))
+			break;
+		if (si.ssi_signo == SIGHUP)
+			keeper_net_hangup(k);
+		else
 			keeper_stop(k, STOP_GRACE_MS, "the keeper got a signal");
 		break;
 	case W_TIMER:
@@ -273,6 +302,12 @@ static void handle(struct keeper *k, const struct epoll_event *e)
 		break;
 	case W_AUDIT:
 		keeper_audit_ready(k, (uint32_t)e->data.u64);
+		break;
+	case W_NET:
+		box_net_turn(&k->box);
+		break;
+	case W_PORTS:
+		keeper_ports_turn(k);
 		break;
 	case W_CLIENT:
 		c = find_client(k, (uint32_t)e->data.u64);
@@ -372,7 +407,7 @@ static void note_end(struct keeper *k)
 	free(text);
 }
 
-int keeper_run(const char *name, bool degraded, int report_fd)
+int keeper_run(const char *name, bool degraded, int secrets, int report_fd)
 {
 	struct keeper *k = calloc(1, sizeof(*k));
 	struct cove_error err = {0};
@@ -387,20 +422,33 @@ int keeper_run(const char *name, bool degraded, int report_fd)
 	buf_init(&k->main.in, 16u << 20);
 	buf_init(&k->main.exit_payload, WIRE_PAYLOAD_MAX);
 	spec_init(&k->box.spec);
-	r = setup(k, name, degraded, &err);
+	r = secrets < 0 ? 0 : secrets_receive(&k->box.secrets, secrets, &err);
+	close_fd(&secrets);
+	if (r == 0)
+		r = setup(k, name, degraded, &err);
 	if (r == 0)
 		r = wait_hello(k, &err);
 	if (r == 0)
+		r = keeper_write_secrets(k, &err);
+	if (r == 0)
 		r = keeper_audit_start(k, &err);
+	if (r == 0)
+		r = keeper_ports_start(k, &err);
 	/* Only now: until its exec the sandbox's child shared our memory, and with it
 	 * this flag, and could not have written its own id maps. */
 	prctl(PR_SET_DUMPABLE, 0);
 	report(report_fd, r, &err);
 	if (r == 0) {
+		keeper_net_start(k);
 		loop(k);
+		keeper_net_stop(k);
 		keeper_audit_stop(k);
 		note_end(k);
+	} else if (k->audit) { /* it had started, and could not go on */
+		snprintf(k->reason, sizeof(k->reason), "%.199s", err.msg);
+		keeper_audit_stop(k);
 	}
+	keeper_ports_stop(k);
 	close_fd(&k->listener); /* first: who comes now is to find nobody, not a dying one
 				 */
 	say_goodbye(k);

@@ -17,8 +17,9 @@
 
 #include <stdbool.h>
 
-/* Runs until the sandbox has ended. report: a descriptor that gets "ok" or the failure of
- * the start (see connect.c), and is closed then. Returns an exit code. */
-int keeper_run(const char *name, bool degraded, int report);
+/* Runs until the sandbox has ended. secrets: a descriptor (core/secret.h), or -1; closed.
+ * report: a descriptor that gets "ok" or the failure of the start (see connect.c), and is
+ * closed then. Returns an exit code. */
+int keeper_run(const char *name, bool degraded, int secrets, int report);
 
 #endif

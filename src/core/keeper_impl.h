@@ -5,6 +5,7 @@
 
 #include "core/box.h"
 #include "core/keeper.h"
+#include "core/ports.h"
 #include "ipc/link.h"
 
 #define CLIENTS_MAX 256
@@ -12,7 +13,7 @@
 #define RING_MAX (256u * 1024) /* output of the main session kept for attach */
 #define LOG_MAX (8u << 20)     /* then it becomes log.old */
 
-enum what { W_LISTEN = 1, W_GUEST, W_SIGNAL, W_TIMER, W_CLIENT, W_AUDIT };
+enum what { W_LISTEN = 1, W_GUEST, W_SIGNAL, W_TIMER, W_CLIENT, W_AUDIT, W_NET, W_PORTS };
 
 /* One connection: a link plus a queue for what does not fit into its buffer. */
 struct conn {
@@ -28,6 +29,7 @@ struct client {
 	struct conn conn;
 	uint32_t key; /* in epoll data */
 	bool dead;    /* freed at the end of the turn */
+	bool own;     /* the keeper itself, for its published ports */
 };
 
 /* A stream of a client, known to the guest under the index of its slot. */
@@ -78,6 +80,7 @@ struct main_session {
 	bool in_eof;
 	int log;
 	uint64_t log_bytes;
+	struct buf log_held; /* the possible beginning of a secret */
 };
 
 struct keeper {
@@ -90,12 +93,15 @@ struct keeper {
 	struct route routes[WIRE_STREAMS_MAX];
 	struct main_session main;
 	struct keeper_audit *audit;
+	struct ports *ports; /* NULL: none was ever published */
+	struct session *ports_session;
 	int64_t ttl_at, idle_since, kill_at; /* ms; 0: not set */
 	struct client *asking;               /* whose verb is being answered */
 	struct client *freezer;              /* holds the sandbox still; NULL: nobody */
 	int64_t thaw_at;                     /* ms; when that ends at the latest */
 	bool ending;                         /* leave the loop */
 	bool stopping;
+	struct watcher *watchers; /* who answers questions of the network */
 	char reason[200];
 };
 
@@ -129,6 +135,10 @@ void main_client_gone(struct keeper *k, struct client *c);
 void main_pump(struct keeper *k);
 void main_clear(struct keeper *k);
 
+/* keeper_setup.c: before the first client. The first queues a frame, the second waits. */
+int keeper_send_setup(struct keeper *k, struct cove_error *err);
+int keeper_write_secrets(struct keeper *k, struct cove_error *err);
+
 /* keeper_verbs.c */
 void verb_from_client(struct keeper *k, struct client *c, const struct wire_frame *f);
 
@@ -141,6 +151,8 @@ bool keeper_audit_attach(struct keeper *k, struct client *c, const struct wire_f
 void keeper_audit_frame(struct keeper *k, const struct wire_frame *f); /* the guest's */
 int keeper_audit_spec(struct keeper *k, const struct spec *new, struct cove_error *err);
 void keeper_audit_kill(struct keeper *k);
+/* fields: stolen */
+void keeper_audit_net(struct keeper *k, const char *event, json_t *fields);
 void keeper_audit_ready(struct keeper *k, uint32_t index); /* W_AUDIT */
 void keeper_audit_turn(struct keeper *k);
 int64_t keeper_audit_due(const struct keeper *k); /* ms; 0: nothing waits */
@@ -152,7 +164,32 @@ json_t *verb_thaw(struct keeper *k, json_t *args, struct cove_error *err);
 void keeper_thaw(struct keeper *k); /* not frozen is fine */
 void freeze_client_gone(struct keeper *k, const struct client *c);
 
+/* keeper_net.c */
+json_t *verb_net_add(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_net_remove(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_net_reload(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_net_status(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_net_answer(struct keeper *k, json_t *args, struct cove_error *err);
+void keeper_net_watch(struct keeper *k, struct client *c, uint32_t cid);
+/* true if the stream was one of those */
+bool keeper_net_closed(struct keeper *k, struct client *c, uint32_t cid);
+void keeper_net_client_gone(struct keeper *k, const struct client *c);
+void keeper_take_network(struct keeper *k, struct spec *s);
+void keeper_net_start(struct keeper *k);
+void keeper_net_hangup(struct keeper *k); /* SIGHUP: the policy file again */
+void keeper_net_stop(struct keeper *k);
+
+/* keeper_ports.c */
+int keeper_ports_start(struct keeper *k, struct cove_error *err);
+void keeper_ports_turn(struct keeper *k); /* W_PORTS */
+void keeper_ports_stop(struct keeper *k);
+json_t *verb_publish(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_unpublish(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_ports(struct keeper *k, json_t *args, struct cove_error *err);
+
 /* keeper.c */
+int keeper_watch(struct keeper *k, int fd, enum what what);
+int keeper_add_client(struct keeper *k, int fd, bool own); /* takes the descriptor */
 void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why);
 void client_drop(struct client *c);
 int64_t keeper_now(void);

@@ -12,6 +12,7 @@
 #include "core/keeper_impl.h"
 
 #include "base/io.h"
+#include "base/redact.h"
 #include "base/util.h"
 
 #include <fcntl.h>
@@ -83,6 +84,28 @@ static void log_output(struct keeper *k, const void *data, size_t n)
 		k->main.log_bytes += n;
 }
 
+/* What is kept on disk has no value that we know. What may be the beginning of one waits
+ * for the rest of it; out of memory, the log has a gap. */
+static void log_redacted(struct keeper *k, const void *data, size_t n, bool last)
+{
+	struct buf *held = &k->main.log_held;
+	cleanup_buf struct buf clean = BUF_INIT(4u << 20);
+	size_t safe;
+
+	if (redact_empty()) {
+		if (n)
+			log_output(k, data, n);
+		return;
+	}
+	held->max = 2u << 20;
+	if (buf_append(held, data, n) < 0 || held->len == 0)
+		return;
+	safe = last ? held->len : redact_safe(held->data, held->len);
+	if (redact_bytes(held->data, safe, &clean) == 0 && clean.len)
+		log_output(k, clean.data, clean.len);
+	buf_consume(held, safe);
+}
+
 static struct viewer *add_viewer(struct keeper *k, struct client *c, uint32_t cid,
 				 bool first)
 {
@@ -114,8 +137,14 @@ static void free_viewer(struct keeper *k, struct viewer *v)
 void main_start(struct keeper *k, struct client *c, const struct wire_frame *f, bool pty)
 {
 	struct main_session *m = &k->main;
+	struct cove_error err = {0};
 	uint32_t slot = route_new(k, NULL, 0);
 
+	if (slot && box_exec(&k->box, slot, f->payload, f->len, &err) < 0) {
+		route_free(k, slot);
+		client_fail(c, f->stream, err.code, err.sys, err.msg, err.hint);
+		return;
+	}
 	drop_chunks(m); /* first: a viewer begins at what the ring holds */
 	if (!slot || !add_viewer(k, c, f->stream, true)) {
 		if (slot)
@@ -169,6 +198,7 @@ void main_clear(struct keeper *k)
 	drop_chunks(m);
 	buf_clear(&m->in);
 	buf_clear(&m->exit_payload);
+	buf_clear(&m->log_held);
 	close_fd(&m->log);
 }
 
@@ -314,7 +344,7 @@ static int take_output(struct keeper *k, const struct wire_frame *f)
 	m->last = c;
 	m->bytes += c->len;
 	m->uncredited[c->fd] += (uint32_t)c->len;
-	log_output(k, c->data, c->len);
+	log_redacted(k, c->data, c->len, false);
 	if (!primary(k))
 		credit_all(k);
 	return 0;
@@ -371,6 +401,7 @@ static int guest_ended(struct keeper *k, const struct wire_frame *f)
 	if (m->exited)
 		return -EPROTO;
 	m->exited = true;
+	log_redacted(k, NULL, 0, true);
 	m->exit_type = f->type;
 	buf_clear(&m->exit_payload);
 	return buf_append(&m->exit_payload, f->payload, f->len);

@@ -93,6 +93,7 @@ static uint32_t exec_flags(const struct wire_frame *f)
 
 static void open_stream(struct keeper *k, struct client *c, const struct wire_frame *f)
 {
+	struct cove_error err = {0};
 	uint32_t slot;
 
 	if (route_find(k, c, f->stream)) {
@@ -116,6 +117,12 @@ static void open_stream(struct keeper *k, struct client *c, const struct wire_fr
 		return;
 	}
 	k->routes[slot].exec = f->type == WIRE_EXEC;
+	if (f->type == WIRE_EXEC &&
+	    box_exec(&k->box, slot, f->payload, f->len, &err) < 0) {
+		route_free(k, slot);
+		client_fail(c, f->stream, err.code, err.sys, err.msg, err.hint);
+		return;
+	}
 	if (f->type == WIRE_EXEC)
 		keeper_audit_runs(k, slot);
 	send_guest(k, f, slot);
@@ -180,6 +187,8 @@ void relay_from_client(struct keeper *k, struct client *c, const struct wire_fra
 	case WIRE_SIGNAL:
 	case WIRE_RESIZE:
 	case WIRE_CLOSE:
+		if (f->type == WIRE_CLOSE && keeper_net_closed(k, c, f->stream))
+			return;
 		if (!main_from_client(k, c, f))
 			forward(k, c, f);
 		return;
@@ -192,6 +201,7 @@ void relay_client_gone(struct keeper *k, struct client *c)
 {
 	main_client_gone(k, c);
 	freeze_client_gone(k, c);
+	keeper_net_client_gone(k, c);
 	for (uint32_t i = 1; i < WIRE_STREAMS_MAX; i++) {
 		struct route *r = &k->routes[i];
 		struct wire_frame close = {.type = WIRE_CLOSE};
@@ -254,6 +264,7 @@ int relay_from_guest(struct keeper *k, const struct wire_frame *f)
 		return f->type >= WIRE_DATA && f->type <= WIRE_CLOSE ? 0 : -EPROTO;
 	if (f->type == WIRE_EXIT)
 		box_check_guards(&k->box); /* before its client goes on */
+	box_guest_frame(&k->box, f);
 	keeper_audit_frame(k, f);
 	if (r->is_main)
 		return main_from_guest(k, f);

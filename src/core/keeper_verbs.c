@@ -2,7 +2,9 @@
 /* keeper_verbs - what a client may ask of the keeper itself. */
 #include "core/keeper_impl.h"
 
+#include "base/redact.h"
 #include "base/util.h"
+#include "core/net.h"
 
 #include <stdio.h>
 
@@ -56,7 +58,7 @@ static json_t *verb_state(struct keeper *k, json_t *args, struct cove_error *err
 
 	(void)args;
 	for (struct client *c = k->clients; c; c = c->next)
-		n += !c->dead;
+		n += !c->dead && !c->own;
 	j = json_pack("{s:s, s:i, s:i, s:I, s:i, s:b, s:i, s:o}", "backend",
 		      k->box.place.backend->name, "keeperPid", (int)getpid(), "guestPid",
 		      (int)k->box.place.pid, "startedAt", (json_int_t)k->box.started_at,
@@ -67,12 +69,41 @@ static json_t *verb_state(struct keeper *k, json_t *args, struct cove_error *err
 	return j;
 }
 
-/* The limits of a new spec, live; the caller has made sure that nothing else differs. */
+static bool same_network(const struct spec *a, const struct spec *b)
+{
+	json_t *x = spec_json(a, true), *y = spec_json(b, true);
+	bool same =
+		json_equal(json_object_get(x, "network"), json_object_get(y, "network"));
+
+	json_decref(x);
+	json_decref(y);
+	return same;
+}
+
+/* In force before it is written down; *ret tells about it if there was a change. */
+static int update_network(struct keeper *k, const struct spec *s, json_t **ret,
+			  struct cove_error *err)
+{
+	struct egress_change c = {0};
+
+	if (same_network(&k->box.spec, s))
+		return 0;
+	if (netfile_place_ok(s, err) < 0 || net_update(&k->box, s, &c, err) < 0)
+		return err->code;
+	*ret = json_pack("{s:I, s:I, s:I, s:I}", "generation", (json_int_t)c.generation,
+			 "rules", (json_int_t)c.rules, "us", (json_int_t)c.us, "closed",
+			 (json_int_t)c.closed);
+	return 0;
+}
+
+/* Limits and network of a new spec, live; the caller has made sure that nothing else
+ * differs. */
 static json_t *verb_update(struct keeper *k, json_t *args, struct cove_error *err)
 {
 	const char *text = json_string_value(json_object_get(args, "spec"));
 	bool degraded = json_is_true(json_object_get(args, "degraded"));
 	cleanup_buf struct buf problems = BUF_INIT(1 << 16);
+	json_t *network = NULL, *answer;
 	struct spec s;
 
 	if (!text) {
@@ -83,6 +114,7 @@ static json_t *verb_update(struct keeper *k, json_t *args, struct cove_error *er
 	if (spec_parse(&s, text, strlen(text), "update", &problems, err) < 0)
 		return NULL;
 	if (k->box.place.backend->set_limits(&k->box.place, &s, degraded, err) < 0 ||
+	    update_network(k, &s, &network, err) < 0 ||
 	    keeper_audit_spec(k, &s, err) < 0 ||
 	    store_save(&k->store, k->box.name, &s, err) < 0) {
 		struct cove_error ignored;
@@ -90,33 +122,52 @@ static json_t *verb_update(struct keeper *k, json_t *args, struct cove_error *er
 		/* back to what was in force */
 		k->box.place.backend->set_limits(&k->box.place, &k->box.spec, true,
 						 &ignored);
+		if (network)
+			net_update(&k->box, &k->box.spec, NULL, &ignored);
+		net_rebase(&k->box);
+		json_decref(network);
 		spec_clear(&s);
 		return NULL;
 	}
 	/* Only limits differ; the rest of the old spec is what the mounts point into. */
 	k->box.spec.resources = s.resources;
 	k->box.spec.given |= s.given;
+	if (network)
+		keeper_take_network(k, &s);
 	spec_clear(&s);
 	diskwatch_init(&k->box.disk, k->store.boxes, k->box.name,
 		       k->box.spec.resources.disk_bytes, keeper_now());
 	k->ttl_at = k->box.spec.resources.ttl_ms
 			    ? keeper_now() + (int64_t)k->box.spec.resources.ttl_ms
 			    : 0;
-	return json_pack("{s:b}", "updated", 1);
+	answer = json_pack("{s:b}", "updated", 1);
+	if (answer && network)
+		json_object_set(answer, "network", network);
+	json_decref(network);
+	box_net_turn(&k->box);
+	return answer;
 }
 
 static const struct {
 	const char *name;
 	verb_fn *fn;
 } verbs[] = {
-	{"stop",   verb_stop  },
-        {"kill",   verb_kill  },
-        {"attest", verb_attest},
-	{"stats",  verb_stats },
-        {"state",  verb_state },
-        {"update", verb_update},
-	{"freeze", verb_freeze},
-        {"thaw",   verb_thaw  },
+	{"stop",       verb_stop      },
+	{"kill",       verb_kill      },
+	{"attest",     verb_attest    },
+	{"stats",      verb_stats     },
+	{"state",      verb_state     },
+	{"update",     verb_update    },
+	{"freeze",     verb_freeze    },
+	{"thaw",       verb_thaw      },
+	{"publish",    verb_publish   },
+	{"unpublish",  verb_unpublish },
+	{"ports",      verb_ports     },
+	{"net_add",    verb_net_add   },
+	{"net_remove", verb_net_remove},
+	{"net_reload", verb_net_reload},
+	{"net_status", verb_net_status},
+	{"net_answer", verb_net_answer},
 };
 
 static void answer(struct client *c, uint32_t cid, json_t *j)
@@ -125,7 +176,7 @@ static void answer(struct client *c, uint32_t cid, json_t *j)
 	char *text = json_dumps(j, JSON_COMPACT);
 	struct wire_out o = {.overflow = 1};
 
-	if (payload && text) {
+	if (redact_string(&text) == 0 && payload && text) {
 		wire_out_init(&o, payload, WIRE_PAYLOAD_MAX);
 		wire_put_str(&o, WIRE_A_TEXT, text);
 	}
@@ -170,6 +221,10 @@ void verb_from_client(struct keeper *k, struct client *c, const struct wire_fram
 			wire_attr_str(&a, name, sizeof(name));
 		else if (a.tag == WIRE_A_TEXT)
 			wire_attr_str(&a, text, WIRE_PAYLOAD_MAX + 1);
+	}
+	if (strcmp(name, "net_watch") == 0) { /* answered for as long as it is open */
+		keeper_net_watch(k, c, f->stream);
+		return;
 	}
 	k->asking = c;
 	j = text ? run_verb(k, name, text, &err) : NULL;

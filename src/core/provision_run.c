@@ -160,7 +160,10 @@ static int run_all(struct run *r, const json_t *commands, struct cove_error *err
 /* The same, but with a home and a root that last, and without the user's work. */
 static int make_spec(struct spec *ret, const struct spec *s, struct cove_error *err)
 {
-	static const char *const unset[] = {"mounts", "mask", "provision",
+	static const char *const unset[] = {"mounts",
+					    "mask",
+					    "provision",
+					    "secrets",
 					    "resources.ttlSeconds",
 					    "resources.idleSeconds"};
 	const char *home, *user;
@@ -220,8 +223,10 @@ int provision_run(struct store *st, const struct spec *s, int to,
 	ret = r->session ? 0 : err->code;
 	if (ret == 0) {
 		session_set_tick(r->session, r->box.disk.next_ms, check_disk, r);
-		ret = run_all(r, s->provision, err);
+		ret = box_setup(&r->box, r->session, err);
 	}
+	if (ret == 0)
+		ret = run_all(r, s->provision, err);
 	session_free(r->session);
 	if (ret == 0)
 		ret = keep_results(r, to, err);

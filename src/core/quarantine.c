@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/audit.h"
+#include "core/store_impl.h"
 #include "os/copytree.h"
 
 #include <ctype.h>
@@ -100,27 +101,13 @@ static int move_far(int root, int dir, const char *name, int place, const char *
 
 /* ---- the list ------------------------------------------------------------------- */
 
-static json_t *text_json(const char *s)
-{
-	json_t *v = json_string(s);
-	char *copy;
-
-	if (v || !(copy = strdup(s)))
-		return v;
-	for (char *c = copy; *c; c++) /* a name that is not UTF-8 */
-		if ((unsigned char)*c >= 0x80)
-			*c = '?';
-	v = json_string(copy);
-	free(copy);
-	return v;
-}
-
 static void add_line(struct store *st, const char *box, int place, const char *path,
 		     const char *file, const char *why)
 {
 	struct cove_error ignored = {0};
 	json_t *o = json_pack("{s:I, s:o, s:s, s:s}", "time", (json_int_t)time(NULL),
-			      "path", text_json(path), "file", file, "why", why);
+			      "path", audit_text(path, strlen(path), PATH_MAX), "file",
+			      file, "why", why);
 	cleanup_free char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	cleanup_buf struct buf line = BUF_INIT(1 << 16);
 	cleanup_fd int fd =
@@ -136,12 +123,13 @@ int quarantine_take(struct store *st, const char *box, int root, int dir,
 		    const char *name, const char *path, const char *why)
 {
 	cleanup_fd int place = open_place(st, box, true);
+	const char *slash = strrchr(path, '/');
 	char to[128], left[192] = "";
 	int r = 0;
 
 	if (place < 0)
 		return place;
-	new_name(to, sizeof(to), name);
+	new_name(to, sizeof(to), slash ? slash + 1 : path);
 	if (renameat(dir, name, place, to) < 0)
 		r = errno == EXDEV
 			    ? move_far(root, dir, name, place, to, left, sizeof(left))
@@ -166,12 +154,36 @@ static int read_list(struct store *st, const char *box, struct buf *text)
 	return place < 0 ? place : read_file_at(place, LIST, text);
 }
 
+/* How many things lie in a quarantine, or -errno; they have names from new_name(). */
+static int count_taken(int place)
+{
+	int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		n = -errno;
+		close_fd(&fd);
+		return n;
+	}
+	while ((e = readdir(d)))
+		n += isdigit((unsigned char)e->d_name[0]) != 0;
+	closedir(d);
+	return n;
+}
+
+static bool has(int place, const char *file)
+{
+	struct stat s;
+
+	return fstatat(place, file, &s, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 bool quarantine_any(struct store *st, const char *box)
 {
 	cleanup_fd int place = open_place(st, box, false);
-	struct stat s;
 
-	return place >= 0 && fstatat(place, LIST, &s, AT_SYMLINK_NOFOLLOW) == 0;
+	return place >= 0 && (has(place, LIST) || count_taken(place));
 }
 
 json_t *quarantine_list(struct store *st, const char *box)
@@ -205,23 +217,91 @@ static void tell(struct store *st, const char *box, const json_t *o, struct buf 
 	buf_puts(out, "\n");
 }
 
+static void mark_told(int place, size_t n)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%zu\n", n);
+	write_file_atomic(place, SEEN, text, strlen(text), 0600, 0);
+}
+
+/* ---- of removed sandboxes ------------------------------------------------------- */
+
+int quarantine_keep(struct store *st, const char *box, struct cove_error *err)
+{
+	char from[SPEC_NAME_MAX + 32], to[SPEC_NAME_MAX + 40];
+	cleanup_fd int place = open_place(st, box, false);
+	int r = place < 0 ? place : count_taken(place);
+
+	if (r == 0 || r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
+		return 0; /* none that we made */
+	cleanup_fd int kept = r < 0 ? r : store_kept_open(st, DIRECTORY, true);
+	r = kept < 0 ? kept : store_kept_make(kept, "", box, to, sizeof(to));
+	if (r == 0) {
+		unlinkat(place, SEEN, 0); /* its new place is news */
+		snprintf(from, sizeof(from), "%s/" DIRECTORY, box);
+		/* over the empty directory that holds the name for it */
+		if (renameat(st->boxes, from, kept, to) < 0) {
+			r = -errno;
+			unlinkat(kept, to, AT_REMOVEDIR);
+		} else {
+			fsync(kept);
+		}
+	}
+	if (r == 0)
+		return 0;
+	fail(err, COVE_EIO, -r, "%s: keep its quarantined files in %s/" DIRECTORY, box,
+	     st->home);
+	return hint(err, "nothing was removed");
+}
+
+/* Where the quarantines of removed sandboxes of that name are, as far as not told. */
+static char *kept_news(struct store *st, const char *box)
+{
+	cleanup_buf struct buf out = BUF_INIT(1 << 16);
+	cleanup_fd int kept = store_kept_open(st, DIRECTORY, false);
+	int fd = kept < 0 ? -1 : openat(kept, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		int n;
+
+		if (!store_kept_stamp(e->d_name, box))
+			continue;
+		cleanup_fd int place = openat(
+			kept, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		n = place < 0 || has(place, SEEN) ? 0 : count_taken(place);
+		if (n > 0 &&
+		    buf_printf(&out,
+			       "%s: %d quarantined file%s kept in %s/" DIRECTORY "/%s\n",
+			       box, n, n == 1 ? " is" : "s are", st->home,
+			       e->d_name) == 0)
+			mark_told(place, (size_t)n);
+	}
+	if (d)
+		closedir(d);
+	else
+		close_fd(&fd);
+	return out.len ? buf_steal(&out) : NULL;
+}
+
 char *quarantine_news(struct store *st, const char *box)
 {
 	cleanup_buf struct buf out = BUF_INIT(1 << 16);
 	cleanup_buf struct buf seen = BUF_INIT(64);
 	json_t *list = quarantine_list(st, box);
 	size_t from = 0, n = json_array_size(list);
-	char text[32];
 
+	if (!list && !store_exists(st, box))
+		return kept_news(st, box);
 	cleanup_fd int place = list ? open_place(st, box, false) : -1;
 	if (place >= 0 && read_file_at(place, SEEN, &seen) == 0 && seen.data)
 		from = strtoul(seen.data, NULL, 10);
 	for (size_t i = from; i < n; i++)
 		tell(st, box, json_array_get(list, i), &out);
 	json_decref(list);
-	if (place >= 0 && n > from) {
-		snprintf(text, sizeof(text), "%zu\n", n);
-		write_file_atomic(place, SEEN, text, strlen(text), 0600, 0);
-	}
+	if (place >= 0 && n > from)
+		mark_told(place, n);
 	return out.len ? buf_steal(&out) : NULL;
 }

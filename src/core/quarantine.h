@@ -2,6 +2,8 @@
 /*
  * quarantine - where things go that appeared on the host at a place where they would be
  * run: record/quarantine/N-NAME, with a line of JSON for each in quarantine/list.jsonl.
+ * They may be the user's own work: when the sandbox is removed they are moved to
+ * HOME/quarantine/NAME-TIME, and nothing ever deletes them there.
  */
 #ifndef COVE_CORE_QUARANTINE_H
 #define COVE_CORE_QUARANTINE_H
@@ -19,8 +21,10 @@ void quarantine_note(struct store *st, const char *box, const char *path,
 /* Every line of the list, as an array; NULL if there is none. */
 json_t *quarantine_list(struct store *st, const char *box);
 /* What was not told yet, a line each, and from now on it counts as told. NULL: nothing.
- */
+ * Of a removed sandbox: where its quarantine is. */
 char *quarantine_news(struct store *st, const char *box);
 bool quarantine_any(struct store *st, const char *box);
+/* Before the record is removed: moves what is in its quarantine, if anything is. */
+int quarantine_keep(struct store *st, const char *box, struct cove_error *err);
 
 #endif

@@ -76,6 +76,10 @@ int request_exec(struct wire_out *out, const struct spec *spec, const char *name
 	if (r < 0)
 		return r;
 	wire_put_u32(out, WIRE_A_FLAGS, flags);
+	if (o->agent)
+		wire_put_str(out, WIRE_A_AGENT, o->agent);
+	if (o->tool)
+		wire_put_str(out, WIRE_A_TOOL, o->tool);
 	for (size_t i = 0; o->argv[i]; i++)
 		wire_put_str(out, WIRE_A_ARG, o->argv[i]);
 	for (size_t i = 0; i < e.n; i++)

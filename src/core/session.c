@@ -344,9 +344,53 @@ static int handle_event(struct session *s, const struct epoll_event *e,
 	case WATCH_OUT1:
 	case WATCH_OUT2:
 		return st ? sink_drain(st, what == WATCH_OUT1 ? 0 : 1, err) : 0;
+	case WATCH_OWNER:
+		s->owner_ready = true;
+		return 0;
+	case WATCH_PORT:
+		if (s->accept)
+			s->accept(s->ports, (uint32_t)e->data.u64);
+		return 0;
 	default:
 		return 0;
 	}
+}
+
+void session_each(const struct session *s, void (*fn)(void *arg, const struct stream *st),
+		  void *arg)
+{
+	for (const struct stream *st = s->streams; st; st = st->next)
+		fn(arg, st);
+}
+
+void session_read(struct session *s)
+{
+	struct cove_error ignored = {0};
+
+	if (!s->gone)
+		session_receive(s, &ignored);
+}
+
+int session_set_watch(struct session *s, int fd, void (*fn)(void *arg), void *arg)
+{
+	s->owner = fn;
+	s->owner_arg = arg;
+	return watch(s, fd, EPOLLIN, WATCH_OWNER, 0, true);
+}
+
+void session_set_ports(struct session *s, void (*accept)(void *arg, uint32_t which),
+		       void (*settle)(void *arg), void *arg)
+{
+	s->accept = accept;
+	s->settle = settle;
+	s->ports = arg;
+}
+
+int session_watch_port(struct session *s, int fd, uint32_t which, bool on)
+{
+	if (on)
+		return watch(s, fd, EPOLLIN, WATCH_PORT, which, true);
+	return epoll_ctl(s->epfd, EPOLL_CTL_DEL, fd, NULL) < 0 ? -errno : 0;
 }
 
 /* Sources that epoll cannot watch (regular files) are read whenever there is room. */
@@ -420,6 +464,12 @@ static int turn(struct session *s, int timeout_ms, struct cove_error *err)
 		return errno == EINTR ? 0 : fail(err, COVE_EIO, errno, "wait");
 	for (int i = 0; i < n && r == 0; i++)
 		r = handle_event(s, &ev[i], err);
+	if (s->owner_ready) {
+		s->owner_ready = false;
+		s->owner(s->owner_arg);
+	}
+	if (s->settle)
+		s->settle(s->ports);
 	pump_all(s, err);
 	flush(s);
 	free_released(s);

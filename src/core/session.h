@@ -26,7 +26,7 @@
 struct session;
 struct stream;
 
-enum stream_kind { STREAM_PROC, STREAM_CALL };
+enum stream_kind { STREAM_PROC, STREAM_CALL, STREAM_PORT };
 
 enum sink_kind {
 	SINK_DROP,
@@ -99,8 +99,23 @@ struct link *session_link(struct session *s);
  * 0: not. */
 void session_set_tick(struct session *s, int64_t at_ms, int64_t (*fn)(void *arg),
 		      void *arg);
+/* fn is called when fd (borrowed, one at most) is readable, after everything else of the
+ * turn. 0 or -errno. */
+int session_set_watch(struct session *s, int fd, void (*fn)(void *arg), void *arg);
 /* The owner ended it: what processes are told, instead of the peer's last words. */
 void session_set_bye(struct session *s, const char *text);
+
+/* What has come is read now, whoever waits for it; for owners in their watch. */
+void session_read(struct session *s);
+void session_each(const struct session *s, void (*fn)(void *arg, const struct stream *st),
+		  void *arg);
+
+/* For core/ports.c. accept: the listener `which` has somebody; settle: at the end of
+ * every turn, and when the peer is gone. */
+void session_set_ports(struct session *s, void (*accept)(void *arg, uint32_t which),
+		       void (*settle)(void *arg), void *arg);
+int session_watch_port(struct session *s, int fd, uint32_t which, bool on);
+void stream_resume(struct stream *st); /* reads on, if there is credit and room */
 
 /* Opens a stream and sends its first frame (request payload ready made). */
 struct stream *session_open(struct session *s, enum stream_kind kind, uint8_t type,

@@ -7,7 +7,15 @@
 
 #define CALL_DATA_MAX (4u << 20) /* what a call may answer in memory */
 
-enum watch_what { WATCH_LINK = 1, WATCH_TIMER, WATCH_STDIN, WATCH_OUT1, WATCH_OUT2 };
+enum watch_what {
+	WATCH_LINK = 1,
+	WATCH_TIMER,
+	WATCH_STDIN,
+	WATCH_OUT1,
+	WATCH_OUT2,
+	WATCH_OWNER,
+	WATCH_PORT
+};
 
 #define HELLO_MS 10000 /* how long the other side may take for its first word */
 
@@ -23,6 +31,12 @@ struct session {
 	int64_t tick_at;
 	int64_t (*tick)(void *arg);
 	void *tick_arg;
+	void (*owner)(void *arg);
+	void *owner_arg;
+	bool owner_ready;
+	void (*accept)(void *arg, uint32_t which); /* of published ports */
+	void (*settle)(void *arg);
+	void *ports;
 };
 
 int watch(struct session *s, int fd, uint32_t events, enum watch_what what, uint32_t id,

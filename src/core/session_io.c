@@ -215,13 +215,22 @@ static void source_watch(struct stream *st, bool on)
 	if (!in->polled || in->watched == on)
 		return;
 	in->watched = on;
-	watch(st->session, in->fd, on ? EPOLLIN : 0, WATCH_STDIN, st->id, false);
+	/* Out of it altogether: a hang-up is reported whatever one asks for. */
+	if (on)
+		watch(st->session, in->fd, EPOLLIN, WATCH_STDIN, st->id, true);
+	else
+		epoll_ctl(st->session->epfd, EPOLL_CTL_DEL, in->fd, NULL);
 }
 
 void source_resume(struct stream *st)
 {
 	if (st->in.fd >= 0 && st->in.open)
 		source_watch(st, source_room(st) > 0);
+}
+
+void stream_resume(struct stream *st)
+{
+	source_resume(st);
 }
 
 static int source_end(struct stream *st, struct cove_error *err)

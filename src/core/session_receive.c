@@ -92,7 +92,7 @@ static int on_failed(struct stream *st, const struct wire_frame *f,
 static int on_result(struct stream *st, const struct wire_frame *f,
 		     struct cove_error *err)
 {
-	if (st->kind != STREAM_CALL || st->failed)
+	if (st->kind == STREAM_PROC || st->failed)
 		return violation(st->session, f, "unexpected", err);
 	st->has_result = true;
 	buf_clear(&st->result); /* WRITE answers twice: the last one counts */
@@ -132,7 +132,8 @@ static int on_data(struct stream *st, const struct wire_frame *f, struct cove_er
 		return violation(st->session, f, "empty", err);
 	if (st->kind == STREAM_CALL)
 		return call_data(st, f, err);
-	if (f->sub < 1 || f->sub > 2 || st->exited || st->out[f->sub - 1].eof)
+	if (f->sub < 1 || f->sub > (st->kind == STREAM_PORT ? 1 : 2) || st->exited ||
+	    st->out[f->sub - 1].eof)
 		return violation(st->session, f, "unexpected", err);
 	if (flow_received(&st->out[f->sub - 1].flow, f->len) < 0)
 		return violation(st->session, f, "beyond its credit", err);
@@ -143,7 +144,7 @@ static int on_eof(struct stream *st, const struct wire_frame *f, struct cove_err
 {
 	if (st->kind == STREAM_CALL && f->sub == 1)
 		st->data_eof = true;
-	else if (st->kind == STREAM_PROC && f->sub >= 1 && f->sub <= 2)
+	else if (st->kind != STREAM_CALL && f->sub >= 1 && f->sub <= 2)
 		st->out[f->sub - 1].eof = true;
 	else
 		return violation(st->session, f, "descriptor", err);

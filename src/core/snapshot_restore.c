@@ -276,7 +276,11 @@ int snapshot_restore(struct cut *c, const char *tag, struct cove_error *err)
 		return err->code;
 	sweep_dots(c->record);
 	sweep_volumes(r.vols, c->name);
-	workspace_mark(c->store, c->name, true); /* if we are cut off: look here */
+	e = workspace_mark(c->store, c->name, true); /* if we are cut off: look here */
+	if (e < 0) {
+		close_fd(&r.vols);
+		return fail(err, COVE_EIO, -e, "mark of %s", c->name);
+	}
 	r.units = json_array();
 	r.drop = json_array();
 	r.volumes = json_array();

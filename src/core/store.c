@@ -3,6 +3,9 @@
 
 #include "base/io.h"
 #include "base/util.h"
+#include "core/netlog.h"
+#include "core/netrules.h"
+#include "core/quarantine.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -379,6 +382,8 @@ int store_remove(struct store *s, const char *name, struct cove_error *err)
 	char tmp[SPEC_NAME_MAX + 32];
 	int r;
 
+	if (quarantine_keep(s, name, err) < 0)
+		return err->code;
 	/* Gone for everybody at the rename; what is cut off after it is swept later. */
 	snprintf(tmp, sizeof(tmp), ".old-%s-%d", name, (int)getpid());
 	if (renameat(s->boxes, name, s->boxes, tmp) < 0)
@@ -398,7 +403,8 @@ static bool is_data(const char *name)
 {
 	return store_is_layer(name) || strcmp(name, "home") == 0 ||
 	       strcmp(name, "root") == 0 || strcmp(name, "mask") == 0 ||
-	       strcmp(name, "log") == 0;
+	       strcmp(name, "log") == 0 || strcmp(name, NETRULES_FILE) == 0 ||
+	       strcmp(name, NETLOG_FILE) == 0 || strcmp(name, NETLOG_OLD) == 0;
 }
 
 DIR *store_open_record(struct store *s, const char *name)

@@ -5,6 +5,8 @@
  *	HOME/sandboxes/NAME/	spec.json, log, home/, root/, mask/, quarantine/,
  *				mN/{upper,work,copy}
  *	HOME/cache/		shared, can be made again
+ *	HOME/audit/NAME-TIME/	of removed sandboxes: their logs,
+ *	HOME/quarantine/NAME-TIME/	and what was in their quarantines
  *	RUN/NAME/		lock, s (the control socket), cgroup, spec.json
  *(one-shots)
  *
@@ -56,7 +58,8 @@ int store_load(struct store *s, const char *name, struct spec *ret,
 	       struct cove_error *err);
 int store_save(struct store *s, const char *name, const struct spec *spec,
 	       struct cove_error *err);
-/* Removes the record with all data; the caller holds the lock or knows it is unused. */
+/* Removes the record with all data, except what is in its quarantine (quarantine.h); the
+ * caller holds the lock or knows it is unused. */
 int store_remove(struct store *s, const char *name, struct cove_error *err);
 /* Empties upper layers, home and log. */
 int store_reset(struct store *s, const char *name, struct cove_error *err);

@@ -16,4 +16,14 @@ int store_write_spec(int dir, const struct spec *spec, int sync, struct cove_err
 DIR *store_open_record(struct store *s, const char *name); /* NULL and errno */
 bool store_is_layer(const char *name); /* m0, m1 ...: the layers of overlay mounts */
 
+/* ---- what stays of removed sandboxes: HOME/WHAT/NAME-TIME (store_kept.c) ---------- */
+
+int store_kept_open(const struct store *st, const char *what, bool make); /* or -errno */
+/* The "-TIME" of an entry that is one of `name` (NULL: of any); NULL: it is none. Sorts
+ * by time. */
+const char *store_kept_stamp(const char *entry, const char *name);
+/* Makes the directory PREFIX NAME-TIME of now, which was not there; out gets its name. */
+int store_kept_make(int kept, const char *prefix, const char *name, char *out,
+		    size_t size);
+
 #endif

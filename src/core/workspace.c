@@ -3,6 +3,8 @@
 
 #include "base/io.h"
 #include "base/util.h"
+#include "core/audit.h"
+#include "core/quarantine.h"
 #include "core/snapshot.h"
 #include "work/apply.h"
 
@@ -26,22 +28,23 @@ static int pending_path(const struct store *st, const char *name, char *out, siz
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-void workspace_mark(struct store *st, const char *name, bool on)
+int workspace_mark(struct store *st, const char *name, bool on)
 {
-	char path[4096];
+	char dir[4096], path[4096];
+	int r = pending_path(st, "", dir, sizeof(dir));
 
-	if (on && pending_path(st, "", path, sizeof(path)) == 0)
-		mkdir(path, 0700);
-	if (pending_path(st, name, path, sizeof(path)) < 0)
-		return;
-	if (on) {
-		int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-		if (fd >= 0)
-			close(fd);
-	} else {
-		unlink(path);
-	}
+	if (r == 0)
+		r = pending_path(st, name, path, sizeof(path));
+	if (r < 0)
+		return r;
+	if (!on)
+		return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	cleanup_fd int parent =
+		fd < 0 ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return parent < 0 || fsync(parent) < 0 ? -errno : 0;
 }
 
 static int take_lock(int record, int how)
@@ -104,6 +107,7 @@ static int open_layer(const struct spec *s, size_t i, int record, struct layer *
 	if (l->dir < 0)
 		return errno == ENOENT ? 0
 				       : fail(err, COVE_EIO, errno, "layer %s", l->name);
+	remove_tree_at(l->dir, ".dropped"); /* a discard that was cut off */
 	l->upper = open_dir(l->dir, "upper");
 	l->source = strdup(m->source);
 	l->target = strdup(m->target ? m->target : m->source);
@@ -202,14 +206,37 @@ static int lock_state(struct workspace *w, uint32_t flags, struct cove_error *er
 	return r == COVE_ESTATE ? hint(err, "'cove stop %s' first", w->name) : r;
 }
 
-static int recover(struct workspace *w, struct cove_error *err)
+static int keep_file(void *arg, int root, int dir, const char *name, const char *path,
+		     const char *why)
 {
-	struct work work = {&w->layers, w->ledgers};
+	struct workspace *w = arg;
 
-	if (work_interrupted(w->layers.record) &&
-	    work_recover(&work, w->recovered, sizeof(w->recovered), err) < 0)
-		return err->code;
-	return w->run_lock >= 0 ? work_rebase(&work, err) : 0;
+	return quarantine_take(w->store, w->name, root, dir, name, path, why);
+}
+
+static void note_path(void *arg, const char *path, const char *why)
+{
+	struct workspace *w = arg;
+
+	quarantine_note(w->store, w->name, path, why);
+}
+
+/* The log has a word of how what it says has begun came to an end. */
+static int recover(struct workspace *w, bool rebase, struct cove_error *err)
+{
+	const struct recover_ops ops = {w, keep_file, note_path};
+	struct work work = {&w->layers, w->ledgers};
+	struct cove_error ignored = {0};
+	struct recovery did = {NULL, NULL};
+	int r = 0;
+
+	if (work_interrupted(w->layers.record))
+		r = work_recover(&work, &ops, &did, err);
+	if (did.event)
+		audit_log(w->store, w->name, did.event,
+			  json_pack("{s:s, s:b}", "result", did.result, "afterCrash", 1),
+			  &ignored);
+	return r == 0 && rebase ? work_rebase(&work, err) : r;
 }
 
 static int open_parts(struct workspace *w, uint32_t flags, struct cove_error *err)
@@ -223,10 +250,13 @@ static int open_parts(struct workspace *w, uint32_t flags, struct cove_error *er
 	if (w->run_lock >= 0 && snapshot_recover(w->store, w->name, err) < 0)
 		return err->code;
 	if (flags & WORKSPACE_WRITE) {
-		workspace_mark(w->store, w->name, true);
+		int r = workspace_mark(w->store, w->name, true);
+
+		if (r < 0) /* a crash would go unnoticed */
+			return fail(err, COVE_EIO, -r, "%s/" PENDING, w->store->home);
 		w->marked = true;
 	}
-	if (open_layers(w, err) < 0 || recover(w, err) < 0)
+	if (open_layers(w, err) < 0 || recover(w, w->run_lock >= 0, err) < 0)
 		return err->code;
 	capture(w);
 	return 0;
@@ -310,13 +340,7 @@ int workspace_settle(struct store *st, const char *name, const struct spec *spec
 	if (r == 0)
 		r = open_layers(&w, err);
 	if (r == 0) {
-		struct work work = {&w.layers, w.ledgers};
-
-		r = work_interrupted(w.layers.record)
-			    ? work_recover(&work, w.recovered, sizeof(w.recovered), err)
-			    : 0;
-		if (r == 0)
-			r = work_rebase(&work, err);
+		r = recover(&w, true, err);
 		capture(&w);
 	}
 	workspace_close(&w);

@@ -23,7 +23,6 @@ struct workspace {
 	int lock;                /* work.lock */
 	int run_lock;            /* held while it must not be started; -1: not held */
 	bool marked;
-	char recovered[200]; /* what was completed or taken back at the opening; "" */
 };
 
 enum workspace_flags {
@@ -37,8 +36,8 @@ void workspace_close(struct workspace *w); /* saves the ledgers if they changed 
 
 /* The lock alone: a descriptor, or a negative COVE_E*. */
 int workspace_lock(int record, struct cove_error *err);
-/* Marks the sandbox as one to look after, or takes the mark away. */
-void workspace_mark(struct store *st, const char *name, bool on);
+/* Marks the sandbox as one to look after, or takes the mark away. -errno. */
+int workspace_mark(struct store *st, const char *name, bool on);
 
 /* Lets the ledgers notice new changes; for the keeper, at the end of an exec and of the
  * sandbox. Quiet: what fails here is noticed again at the next opening. */

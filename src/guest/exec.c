@@ -12,10 +12,11 @@
 
 #define EXEC_TAGS \
 	(TAG(WIRE_A_ARG) | TAG(WIRE_A_ENV) | TAG(WIRE_A_CWD) | TAG(WIRE_A_FLAGS) | \
-	 TAG(WIRE_A_ROWS) | TAG(WIRE_A_COLS) | TAG(WIRE_A_UID) | TAG(WIRE_A_GID))
+	 TAG(WIRE_A_ROWS) | TAG(WIRE_A_COLS) | TAG(WIRE_A_UID) | TAG(WIRE_A_GID) | \
+	 TAG(WIRE_A_AGENT) | TAG(WIRE_A_TOOL))
 #define EXEC_FLAGS \
 	(WIRE_EXEC_PTY | WIRE_EXEC_NO_STDIN | WIRE_EXEC_MAIN | WIRE_EXEC_LAST | \
-	 WIRE_EXEC_NO_OUTPUT)
+	 WIRE_EXEC_NO_OUTPUT | WIRE_EXEC_OFFLINE)
 
 /* The process's ends, closed in us when it has them. */
 struct ends {
@@ -62,7 +63,7 @@ static void open_sink(struct sink *in, int fd)
 
 static int make_pipes(struct stream *s, uint32_t flags, struct ends *e)
 {
-	int fd, r = 0;
+	int fd = -1, r = 0;
 
 	if (!(flags & WIRE_EXEC_NO_STDIN)) {
 		r = make_pipe(0, &e->fd[0], &fd);
@@ -166,23 +167,56 @@ static void started(struct guest *g, struct stream *s, bool last)
 	hold(g); /* a short command answers with one write, and wakes the peer once */
 }
 
+static bool same_name(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "=");
+
+	return strncmp(a, b, n) == 0 && b[n] == '=';
+}
+
+/* What SETUP gave, unless the request has its own of that name, and then the request's.
+ */
+static char **environment(const struct guest *g, const struct request *r)
+{
+	char **own = r->list[WIRE_A_ENV], **all;
+	size_t n = 0, k;
+
+	for (char **p = g->env; p && *p; p++)
+		n++;
+	all = calloc(n + r->count[WIRE_A_ENV] + 1, sizeof(*all));
+	if (!all)
+		return NULL;
+	n = 0;
+	for (char **p = g->env; p && *p; p++) {
+		for (k = 0; own[k] && !same_name(*p, own[k]); k++)
+			;
+		if (!own[k])
+			all[n++] = *p;
+	}
+	memcpy(all + n, own, r->count[WIRE_A_ENV] * sizeof(*all));
+	return all;
+}
+
 static void start_process(struct guest *g, struct stream *s, const struct request *r)
 {
 	/* Our own 0 and 1 are /dev/null: what a process without pipes gets. */
 	__attribute__((cleanup(ends_clear))) struct ends e = {
 		{0, 1, 1}
         };
+	cleanup_free char **env = environment(g, r);
 	uint32_t flags = r->num[WIRE_A_FLAGS];
 	struct spawn sp = {
 		.argv = r->list[WIRE_A_ARG],
-		.envp = r->list[WIRE_A_ENV],
+		.envp = env,
 		.cwd = r->str[WIRE_A_CWD],
 		.tty = (flags & WIRE_EXEC_PTY) != 0,
 		.die_with_us = !g->init,
 		.uid = request_has(r, WIRE_A_UID) ? &r->num[WIRE_A_UID] : NULL,
 		.gid = request_has(r, WIRE_A_GID) ? &r->num[WIRE_A_GID] : NULL,
 	};
-	int err = sp.tty ? make_terminal(s, r, flags, &e) : make_pipes(s, flags, &e);
+	int err = !env     ? -ENOMEM
+		  : sp.tty ? make_terminal(s, r, flags, &e)
+			   : make_pipes(s, flags, &e);
 	pid_t pid;
 
 	if (err < 0) {

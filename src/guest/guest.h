@@ -120,6 +120,8 @@ struct guest {
 	bool killed;           /* ... or its time was over, and SIGKILL was sent */
 	int64_t shutdown_ms;   /* when to kill what is left, then when to end */
 	const char *bye;       /* the violation that ends the connection */
+	char **env;            /* of SETUP: what every process begins with; or NULL */
+	void *env_arena;       /* what it points into */
 	size_t held;           /* the first bytes of the output that may wait ... */
 	int64_t held_until_ms; /* ... until then */
 	unsigned turn;

@@ -389,4 +389,7 @@ void guest_close(struct guest *g)
 	}
 	free(g->poll);
 	g->poll = NULL;
+	free(g->env_arena);
+	g->env_arena = NULL;
+	g->env = NULL;
 }

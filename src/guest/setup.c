@@ -13,7 +13,7 @@
 
 #define SETUP_TAGS \
 	(TAG(WIRE_A_HOSTNAME) | TAG(WIRE_A_TIME_NS) | TAG(WIRE_A_SEED) | \
-	 TAG(WIRE_A_FLAGS) | TAG(WIRE_A_PATH))
+	 TAG(WIRE_A_FLAGS) | TAG(WIRE_A_PATH) | TAG(WIRE_A_ENV))
 #define SHUTDOWN_DEFAULT_MS 2000
 
 static void seed(const void *bytes, size_t n)
@@ -61,6 +61,11 @@ int on_setup(struct guest *g, const struct wire_frame *f)
 	for (char **p = r.list[WIRE_A_PATH]; *p; p++)
 		if (**p != '/' || mkdir_p(*p, 0755) < 0)
 			return violation(g, "a directory of SETUP cannot be made");
+	for (char **p = r.list[WIRE_A_ENV]; *p; p++)
+		if (!strchr(*p, '=') || **p == '=')
+			return violation(g, "malformed ENV of SETUP");
+	g->env = r.list[WIRE_A_ENV];
+	g->env_arena = take_ptr(r.arena);
 	return 0;
 }
 

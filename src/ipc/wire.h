@@ -58,13 +58,14 @@ enum wire_type {
 
 	/* client to server, stream 0, at most once and before any request: attributes
 	 * HOSTNAME, TIME_NS, SEED, FLAGS (WIRE_SETUP_*), PATH (repeated: a directory to
-	 * create) */
+	 * create), ENV (repeated: for every EXEC that has none of that name) */
 	WIRE_SETUP = 8,
 	/* client to server, stream 0: end everything. attribute TIMEOUT_MS: SIGTERM to
 	 * all, and SIGKILL after that time. The server then closes the connection. */
 	WIRE_SHUTDOWN,
 
-	/* client: start a process. ARG (1+), ENV (0+, K=V: the whole environment), CWD,
+	/* client: start a process. ARG (1+), ENV (0+, K=V: with that of SETUP, for other
+	 * names, the whole environment), CWD,
 	 * FLAGS (WIRE_EXEC_*), ROWS, COLS, UID, GID (default: the server's own) */
 	WIRE_EXEC = 16,
 	WIRE_STARTED, /* server: PID */
@@ -147,7 +148,9 @@ enum wire_tag {
 	WIRE_A_TIME_NS,    /* u64: CLOCK_REALTIME */
 	WIRE_A_SEED,       /* up to 256 random bytes */
 	WIRE_A_TIMEOUT_MS, /* u32 */
-	WIRE_A_LAST = WIRE_A_TIMEOUT_MS
+	WIRE_A_AGENT,      /* EXEC: on whose behalf, for the host; the guest skips it */
+	WIRE_A_TOOL,       /* the same: which tool */
+	WIRE_A_LAST = WIRE_A_TOOL
 };
 
 enum wire_exec_flags {
@@ -159,6 +162,7 @@ enum wire_exec_flags {
 	 * round trip less) */
 	WIRE_EXEC_LAST = 1 << 3,
 	WIRE_EXEC_NO_OUTPUT = 1 << 4, /* stdout and stderr are /dev/null */
+	WIRE_EXEC_OFFLINE = 1 << 5,   /* for the host: its connections are refused */
 };
 
 enum wire_setup_flags {

@@ -3,7 +3,10 @@
 
 #include "base/util.h"
 
+#include <fcntl.h>
 #include <link.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -76,4 +79,53 @@ const char *program_find(char cache[PATH_MAX], const char *name, const char *env
 	fail(err, COVE_EUNSUPPORTED, 0, "%s: not found", name);
 	hint(err, "install cove completely, or set %s to its path", env);
 	return NULL;
+}
+
+static int spawn_with(const char *file, char *name, const int fds[PROGRAM_FDS],
+		      pid_t *ret)
+{
+	char *argv[] = {name, NULL}, *env[] = {NULL};
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t at;
+	sigset_t none, all;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&fa);
+	for (int i = 0; i < PROGRAM_FDS; i++)
+		if (fds[i] >= 0)
+			posix_spawn_file_actions_adddup2(&fa, fds[i], i);
+		else
+			posix_spawn_file_actions_addopen(&fa, i, "/dev/null", O_RDWR, 0);
+	posix_spawnattr_init(&at);
+	posix_spawnattr_setsigmask(&at, &none);
+	posix_spawnattr_setsigdefault(&at, &all);
+	posix_spawnattr_setpgroup(&at, 0);
+	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+					      POSIX_SPAWN_SETPGROUP);
+	r = posix_spawn(ret, file, &fa, &at, argv, env);
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&at);
+	return -r;
+}
+
+int program_spawn(const char *file, const char *name, const int fds[PROGRAM_FDS],
+		  pid_t *ret)
+{
+	cleanup_free char *arg = strdup(name);
+	int high[PROGRAM_FDS], r = arg ? 0 : -ENOMEM;
+
+	/* Above the numbers that are rearranged: no dup2() may hit another one's source,
+	 * or itself, which would keep close-on-exec. */
+	for (int i = 0; i < PROGRAM_FDS; i++) {
+		high[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, PROGRAM_FDS);
+		if (fds[i] >= 0 && high[i] < 0)
+			r = -errno;
+	}
+	if (r == 0)
+		r = spawn_with(file, arg, high, ret);
+	for (int i = 0; i < PROGRAM_FDS; i++)
+		close_fd(&high[i]);
+	return r;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cove-keeper NAME [--degraded] - started by libcove for a named sandbox, never by hand.
+ * cove-keeper NAME [--degraded] [--secrets] - started by libcove for a named sandbox,
+ * never by hand.
  *
- * Descriptor 3 gets the result of the start, 0 to 2 are /dev/null; the environment holds
- * only where the files are.
+ * Descriptor 3 gets the result of the start, with --secrets 4 holds the values of its
+ * secrets, 0 to 2 are /dev/null; the environment holds only where the files are.
  */
 #include "core/keeper.h"
 
@@ -15,8 +16,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static bool has_flag(int argc, char **argv, const char *flag)
+{
+	for (int i = 2; i < argc; i++)
+		if (strcmp(argv[i], flag) == 0)
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
+	bool secrets = has_flag(argc, argv, "--secrets");
 	struct rlimit nofile;
 
 	if (argc < 2 || fcntl(3, F_GETFD) < 0) {
@@ -26,7 +36,7 @@ int main(int argc, char **argv)
 	}
 	/* The program that uses libcove may have inheritable descriptors; they must not
 	 * live on in here (see spawn() in api/connect.c), nor ever reach a sandbox. */
-	if (syscall(SYS_close_range, 4u, ~0u, 0) < 0)
+	if (syscall(SYS_close_range, secrets ? 5u : 4u, ~0u, 0) < 0)
 		return 125;
 	/* Away from the starter: nobody's child, no terminal, no directory kept busy. */
 	switch (fork()) {
@@ -38,6 +48,8 @@ int main(int argc, char **argv)
 		_exit(0);
 	}
 	fcntl(3, F_SETFD, FD_CLOEXEC);
+	if (secrets && fcntl(4, F_SETFD, FD_CLOEXEC) < 0)
+		return 125;
 	umask(077);
 	if (chdir("/") < 0)
 		return 125;
@@ -45,5 +57,6 @@ int main(int argc, char **argv)
 		nofile.rlim_cur = nofile.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &nofile);
 	}
-	return keeper_run(argv[1], argc > 2 && strcmp(argv[2], "--degraded") == 0, 3);
+	return keeper_run(argv[1], has_flag(argc, argv, "--degraded"), secrets ? 4 : -1,
+			  3);
 }

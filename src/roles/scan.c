@@ -10,17 +10,14 @@
  *  4. run:     reads hostile content until the client says that this was all.
  */
 #include "base/util.h"
-#include "os/landlock.h"
+#include "os/confine.h"
 #include "scan/report.h"
 #include "work/scan_wire.h"
 
 #include <fcntl.h>
-#include <linux/filter.h> /* before the generated filter, which needs it */
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -45,43 +42,16 @@ struct role {
 
 /* ---- stage 1 ---------------------------------------------------------------------- */
 
-static int give_up_files(void)
-{
-	int abi = landlock_abi(), fd, r;
-	struct landlock_attr a;
-
-	if (!abi)
-		return 0; /* an old kernel: stage 3 has no call that opens anything */
-	landlock_handled(abi, false, &a);
-	fd = landlock_create(abi, &a);
-	if (fd < 0)
-		return fd;
-	r = (int)syscall(SYS_landlock_restrict_self, fd, 0);
-	close(fd);
-	return r < 0 ? -errno : 0;
-}
-
-static void set_limit(int what, rlim_t value)
-{
-	struct rlimit l = {value, value};
-
-	setrlimit(what, &l); /* a lower hard limit that is there already serves as well */
-}
-
 static int go_alone(void)
 {
-	if (close_range(SCAN_FD + 1, ~0u, 0) < 0 && errno != ENOSYS)
-		return -errno;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
-		return -errno;
-	set_limit(RLIMIT_CORE, 0);
-	set_limit(RLIMIT_FSIZE, 0);
-	set_limit(RLIMIT_NOFILE, SCAN_FD + 1 + SCAN_BATCH + 8);
-#ifndef __SANITIZE_ADDRESS__
-	set_limit(RLIMIT_NPROC, 0);
-	set_limit(RLIMIT_AS, MEMORY_MAX);
-#endif
-	return give_up_files();
+	int r = confine_alone(SCAN_FD, MEMORY_MAX);
+
+	confine_limit(RLIMIT_FSIZE, 0);
+	confine_limit(RLIMIT_NOFILE, SCAN_FD + 1 + SCAN_BATCH + 8);
+	if (r == 0)
+		r = confine_files(-1, 0, false);
+	/* An old kernel: stage 3 has no call that opens anything. */
+	return r == -EOPNOTSUPP ? 0 : r;
 }
 
 /* ---- messages --------------------------------------------------------------------- */
@@ -267,23 +237,6 @@ static int load(struct role *r, struct cove_error *err)
 	return 0;
 }
 
-/* ---- stage 3 ---------------------------------------------------------------------- */
-
-static int confine(void)
-{
-#ifndef __SANITIZE_ADDRESS__ /* its run time needs more than the program does */
-	struct sock_fprog p = {.len = SECCOMP_SCAN_LEN};
-	const struct sock_filter *filter = seccomp_scan;
-
-	memcpy(&p.filter, &filter, sizeof(filter)); /* the kernel does not write to it */
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p) < 0)
-		return -errno;
-#else
-	(void)seccomp_scan;
-#endif
-	return 0;
-}
-
 /* ---- stage 4 ---------------------------------------------------------------------- */
 
 static bool scan_files(struct role *r)
@@ -351,7 +304,7 @@ int main(int argc, char **argv)
 	else
 		rc = load(&r, &err);
 	if (rc == 0) {
-		rc = confine();
+		rc = confine_calls(seccomp_scan, SECCOMP_SCAN_LEN);
 		if (rc < 0)
 			fail(&err, COVE_EUNSUPPORTED, -rc,
 			     "cove-scan cannot confine itself");

@@ -17,14 +17,11 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/archive.h"
+#include "os/confine.h"
 #include "os/landlock.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
-#include <linux/filter.h> /* before the generated filter, which needs it */
-#include <linux/seccomp.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -41,69 +38,16 @@
 
 /* ---- stages 1 and 2 --------------------------------------------------------------- */
 
-static void set_limit(int what, rlim_t value)
-{
-	struct rlimit l = {value, value};
-
-	setrlimit(what, &l); /* a lower hard limit that is there already serves as well */
-}
-
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {{0}};
-
-	return syscall(SYS_capset, &h, none) < 0 ? -errno : 0;
-}
-
 static int go_alone(void)
 {
-	if (syscall(SYS_close_range, DIR_FD + 1u, ~0u, 0) < 0)
-		return -errno;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
-		return -errno;
+	int r = confine_alone(DIR_FD, MEMORY_MAX);
+
 	umask(0);
-	set_limit(RLIMIT_CORE, 0);
-	set_limit(RLIMIT_NOFILE, 64);
-#ifndef __SANITIZE_ADDRESS__
-	set_limit(RLIMIT_NPROC, 0);
-	set_limit(RLIMIT_AS, MEMORY_MAX);
-#endif
-	return drop_capabilities();
-}
-
-static int confine_files(void)
-{
-	struct landlock_path_rule rule = {.parent_fd = DIR_FD};
-	int abi = landlock_abi();
-	struct landlock_attr a;
-
-	if (!abi)
-		return -EOPNOTSUPP; /* fails closed, like the sandboxes themselves */
-	landlock_handled(abi, false, &a);
-	cleanup_fd int fd = landlock_create(abi, &a);
-	if (fd < 0)
-		return fd;
-	rule.allowed = landlock_mask(&a, RIGHTS, true);
-	if (syscall(SYS_landlock_add_rule, fd, 1 /* PATH_BENEATH */, &rule, 0) < 0 ||
-	    syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-		return -errno;
-	return 0;
-}
-
-static int confine_calls(void)
-{
-#ifndef __SANITIZE_ADDRESS__ /* its run time needs more than the program does */
-	struct sock_fprog p = {.len = SECCOMP_UNPACK_LEN};
-	const struct sock_filter *filter = seccomp_unpack;
-
-	memcpy(&p.filter, &filter, sizeof(filter)); /* the kernel does not write to it */
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p) < 0)
-		return -errno;
-#else
-	(void)seccomp_unpack;
-#endif
-	return 0;
+	confine_limit(RLIMIT_NOFILE, 64);
+	/* Without Landlock it fails closed, like the sandboxes themselves. */
+	if (r == 0)
+		r = confine_files(DIR_FD, RIGHTS, false);
+	return r < 0 ? r : confine_calls(seccomp_unpack, SECCOMP_UNPACK_LEN);
 }
 
 /* ---- the stream ------------------------------------------------------------------- */
@@ -146,11 +90,11 @@ int input_read(struct input *in, void *out, size_t n)
 	char *to = out;
 
 	while (n) {
-		const void *data;
+		const void *data = NULL;
 		int64_t got = input_some(in, n, &data);
 
-		if (got < 0)
-			return (int)got;
+		if (got < 0 || !data)
+			return got < 0 ? (int)got : -EBADMSG;
 		memcpy(to, data, (size_t)got);
 		to += got;
 		n -= (size_t)got;
@@ -341,10 +285,6 @@ int main(int argc, char **argv)
 	output_init(&u.out, DIR_FD);
 	crypto_generichash_init(&u.in.sum, NULL, 0, ARCHIVE_SUM_LEN);
 	r = go_alone();
-	if (r == 0)
-		r = confine_files();
-	if (r == 0)
-		r = confine_calls();
 	if (r == 0)
 		r = run(&u);
 	_exit(r < 0 ? report(&u, -r) : 0);

@@ -4,44 +4,62 @@
 
 #include "base/util.h"
 
-#include <ctype.h>
 #include <stdarg.h>
+
+/* "network.rules[2]: ", or nothing at the top. */
+static const char *path_text(const struct bind *b, char *out, size_t size)
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < b->depth && len < size; i++) {
+		const struct step *s = &b->path[i];
+		char show[SHOWN_MAX];
+
+		if (s->key)
+			len += (size_t)snprintf(out + len, size - len, "%s%s",
+						i ? "." : "", shown(show, s->key));
+		else
+			len += (size_t)snprintf(out + len, size - len, "[%zu]", s->i);
+	}
+	if (len > 0 && len < size)
+		snprintf(out + len, size - len, ": ");
+	return out;
+}
 
 void complain(struct bind *b, const struct node *n, const char *fmt, ...)
 {
-	char text[440];
+	char text[440], path[200];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	problem_add(b->p, n->line, "%s%s%s", b->path, b->path_len ? ": " : "", text);
+	problem_add(b->p, n->line, "%s%s", path_text(b, path, sizeof(path)), text);
+}
+
+static size_t step_push(struct bind *b, struct step s)
+{
+	size_t saved = b->depth;
+
+	if (b->depth < BIND_DEPTH_MAX)
+		b->path[b->depth++] = s;
+	return saved;
 }
 
 size_t path_push(struct bind *b, const char *key)
 {
-	size_t saved = b->path_len, room = sizeof(b->path) - saved;
-	char show[SHOWN_MAX];
-	int n = snprintf(b->path + saved, room, "%s%s", saved ? "." : "",
-			 shown(show, key));
-
-	b->path_len += min_size((size_t)n, room - 1);
-	return saved;
+	return step_push(b, (struct step){.key = key});
 }
 
 size_t path_push_index(struct bind *b, size_t i)
 {
-	size_t saved = b->path_len, room = sizeof(b->path) - saved;
-	int n = b->append ? 0 : snprintf(b->path + saved, room, "[%zu]", i);
-
-	b->path_len += min_size((size_t)n, room - 1);
-	return saved;
+	return b->append ? b->depth : step_push(b, (struct step){.i = i});
 }
 
 void path_pop(struct bind *b, size_t saved)
 {
-	b->path_len = saved;
-	b->path[saved] = '\0';
+	b->depth = saved;
 }
 
 static const struct field *field_find(const struct object *o, const char *key)
@@ -123,6 +141,10 @@ static void bind_field(struct bind *b, const struct field *f, void *base,
 
 	if (n->type == NODE_BAD)
 		return;
+	if (n->type == NODE_LIST && n->n > field_max(f)) {
+		complain(b, n, "more than %zu elements", field_max(f));
+		return;
+	}
 	if (n->type == NODE_NULL && b->append && f->kind->copy) {
 		reset_field(b, f, s);
 		return;
@@ -230,7 +252,8 @@ char *bind_string(struct bind *b, const struct node *n, const struct text_rule *
 	if (!copy)
 		b->p->nomem = true;
 	for (char *c = copy; rule->fold && c && *c; c++)
-		*c = (char)tolower((unsigned char)*c);
+		if (*c >= 'A' && *c <= 'Z') /* not tolower(): UTF-8 is no Latin-1 */
+			*c |= 0x20;
 	return copy;
 }
 

@@ -18,12 +18,18 @@
 #include "spec/node.h"
 #include "spec/spec.h"
 
+#define BIND_DEPTH_MAX (2 * NODE_DEPTH_MAX)
+
 struct bind {
 	struct problems *p;
-	bool append;  /* one key, by spec_set() */
-	bool project; /* from a project's own file, which may ask for less */
-	size_t path_len;
-	char path[200]; /* "network.rules[2]" */
+	bool append;      /* one key, by spec_set() */
+	bool project;     /* from a project's own file, which may ask for less */
+	const char *file; /* that file, when it is applied; NULL: no project's */
+	size_t depth;
+	struct step { /* a key, or without one the number of an element */
+		const char *key;
+		size_t i;
+	} path[BIND_DEPTH_MAX]; /* "network.rules[2]"; made text when it is needed */
 };
 
 struct field {
@@ -34,7 +40,13 @@ struct field {
 	uint32_t limit;  /* LIMIT_*: asking for it is remembered */
 	bool required;   /* in an element of a list */
 	uint64_t given;  /* bit in spec.given */
+	size_t max;      /* elements, if it is a list; 0: SPEC_LIST_MAX */
 };
+
+static inline size_t field_max(const struct field *f)
+{
+	return f->max ? f->max : SPEC_LIST_MAX;
+}
 
 struct kind {
 	/* base is a struct spec, or the json_t object under construction. */
@@ -137,6 +149,7 @@ extern const struct kind kind_size;    /* arg: struct number_rule */
 extern const struct kind kind_time;    /* arg: struct number_rule */
 extern const struct kind kind_cpus;    /* arg: struct number_rule, in thousandths */
 extern const struct kind kind_count;   /* arg: struct number_rule */
+extern const struct kind kind_flag;    /* true or false */
 extern const struct kind kind_strings; /* arg: struct text_rule */
 extern const struct kind kind_env;
 extern const struct kind kind_mounts;
@@ -149,7 +162,9 @@ extern const struct kind kind_gate;     /* arg: struct object */
 extern const struct kind item_enum;  /* arg: names */
 extern const struct kind item_text;  /* arg: struct text_rule */
 extern const struct kind item_texts; /* arg: struct text_rule */
-extern const struct kind item_ports; /* a port or a range */
+extern const struct kind item_some;  /* one text or a list; arg: struct text_rule */
+extern const struct kind item_ports; /* a port or a range, or a list of them */
+extern const struct kind item_scope; /* text, or a map; arg: struct object */
 extern const struct kind
 	item_end; /* of a published port; arg: struct text_rule of a path */
 extern const struct kind item_flag;    /* true or false */

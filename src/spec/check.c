@@ -2,6 +2,9 @@
 #include "spec/check.h"
 
 #include "base/util.h"
+#include "policy/addr.h"
+#include "policy/glob.h"
+#include "policy/host.h"
 #include "spec/spec.h"
 #include "spec/units.h"
 
@@ -85,84 +88,50 @@ const char *check_ports(const char *text)
 static const char not_a_host[] =
 	"is not a host; write a name, *.SUFFIX, **.SUFFIX, an IP address or a CIDR range";
 
-static bool dns_name_ok(const char *s)
+/* Of what looks like ADDRESS/BITS: is only its base too precise? */
+static bool base_too_precise(const char *text)
 {
-	size_t n = strlen(s), label = 0;
-	bool digits = true; /* the last label: all digits would be a broken address */
+	const char *slash = strchr(text, '/');
+	char base[ADDR_TEXT];
+	struct addr a;
+	uint64_t bits;
+	int n = slash ? (int)(slash - text) : 0;
 
-	if (n == 0 || n > 253)
+	if (!slash || n >= (int)sizeof(base))
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (s[i] == '.') {
-			if (label == 0 || s[i - 1] == '-')
-				return false;
-			label = 0;
-			digits = true;
-			continue;
-		}
-		if (!isalnum((unsigned char)s[i]) && s[i] != '_' && s[i] != '-')
-			return false;
-		if ((label == 0 && s[i] == '-') || ++label > 63)
-			return false;
-		digits = digits && isdigit((unsigned char)s[i]);
-	}
-	return label > 0 && s[n - 1] != '-' && !digits;
+	snprintf(base, sizeof(base), "%.*s", n, text);
+	return addr_parse(base, &a) == 0 && units_count(slash + 1, &bits) == 0 &&
+	       bits <= (strchr(base, ':') ? 128 : 32);
 }
 
-static bool address_bytes(const char *s, unsigned char out[16], unsigned *ret_bits)
+const char *check_rule_host(const char *text)
 {
-	*ret_bits = strchr(s, ':') ? 128 : 32;
-	return inet_pton(*ret_bits == 128 ? AF_INET6 : AF_INET, s, out) == 1;
-}
+	char name[HOST_MAX + 1];
+	enum host_kind kind;
 
-static const char *check_range(const char *text, const char *slash)
-{
-	unsigned char a[16];
-	char base[INET6_ADDRSTRLEN];
-	uint64_t prefix;
-	unsigned bits;
-
-	if ((size_t)(slash - text) >= sizeof(base))
-		return not_a_host;
-	snprintf(base, sizeof(base), "%.*s", (int)(slash - text), text);
-	if (!address_bytes(base, a, &bits) || units_count(slash + 1, &prefix) < 0 ||
-	    prefix > bits)
-		return not_a_host;
-	for (uint64_t i = prefix; i < bits; i++)
-		if (a[i / 8] & (0x80u >> (i % 8)))
-			return "has address bits beyond its prefix; write the first "
-			       "address "
-			       "of the range, such as 10.0.0.0/8";
-	return NULL;
-}
-
-const char *check_host(const char *text)
-{
-	unsigned char a[16];
-	const char *slash = strchr(text, '/'), *name = text;
-	unsigned bits;
-
-	if (slash)
-		return check_range(text, slash);
-	if (address_bytes(text, a, &bits))
+	if (host_pattern(text, &kind, name) == 0)
 		return NULL;
-	if (strcmp(text, "*") == 0 || strcmp(text, "**") == 0)
-		return "is every host; write network: {mode: open} to allow all of them";
+	if (base_too_precise(text))
+		return "has address bits beyond its prefix; write the first address of "
+		       "the range, such as 10.0.0.0/8";
 	for (const char *s = text; *s; s++)
 		if ((unsigned char)*s >= 0x80)
 			return "is not a host; write an international name in its xn-- "
 			       "form";
-	if (strncmp(name, "*.", 2) == 0)
-		name += 2;
-	else if (strncmp(name, "**.", 3) == 0)
-		name += 3;
-	return dns_name_ok(name) ? NULL : not_a_host;
+	return not_a_host;
+}
+
+const char *check_host(const char *text)
+{
+	if (strcmp(text, "*") == 0 || strcmp(text, "**") == 0)
+		return "is every host; write network: {mode: open} to allow all of them";
+	return check_rule_host(text);
 }
 
 const char *check_host_port(const char *text)
 {
 	const char *colon = strrchr(text, ':');
-	char host[256];
+	char host[1024]; /* UTF-8 is longer than what it becomes */
 	size_t n = colon ? (size_t)(colon - text) : 0;
 	uint64_t port;
 
@@ -181,6 +150,30 @@ const char *check_host_port(const char *text)
 		return "does not end in a port; write HOST:PORT with a port of 1 to "
 		       "65535";
 	return check_host(host);
+}
+
+const char *check_reach(const char *text)
+{
+	struct prefix p;
+
+	for (unsigned c = ADDR_PUBLIC + 1; c <= ADDR_SELF; c++)
+		if (strcmp(text, addr_class_name(c)) == 0)
+			return NULL;
+	if (prefix_parse(text, &p) == 0)
+		return NULL;
+	return "is neither an address, a range nor one of unspecified, loopback, "
+	       "link-local, metadata, private, shared, ula, multicast, reserved and self";
+}
+
+const char *check_subject(const char *text)
+{
+	size_t n = 0;
+
+	for (; (unsigned char)text[n] > 0x20 && text[n] != 0x7f; n++)
+		;
+	return n > 0 && n <= 255 && !text[n]
+		       ? NULL
+		       : "is not the name of an agent, a tool or an exec";
 }
 
 /* ---- paths ---------------------------------------------------------------------- */
@@ -213,6 +206,30 @@ const char *check_socket(const char *text)
 	if (text[0] != '/' || has_control(text))
 		return "is not an absolute path";
 	return has_dotdot(text) ? "contains '..'; write the path without it" : NULL;
+}
+
+const char *check_host_end(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	unsigned char ip[16];
+	char host[64];
+	size_t n = colon ? (size_t)(colon - text) : 0;
+	uint64_t port;
+
+	if (!colon || strchr(text, '/'))
+		return check_path(text);
+	if (n >= sizeof(host) ||
+	    (strcmp(colon + 1, "0") != 0 && !port_parse(colon + 1, &port)))
+		return "does not end in a port";
+	memcpy(host, text, n);
+	host[n] = '\0';
+	if (strcmp(host, "localhost") == 0 || inet_pton(AF_INET, host, ip) == 1)
+		return NULL;
+	if (n < 4 || host[0] != '[' || host[n - 1] != ']')
+		return "is not an address of this host";
+	host[n - 1] = '\0';
+	return inet_pton(AF_INET6, host + 1, ip) == 1 ? NULL
+						      : "is not an address of this host";
 }
 
 bool spec_path_clean(const char *text, char *out, size_t size)
@@ -317,7 +334,8 @@ const char *check_glob(const char *text)
 
 const char *check_url_path(const char *text)
 {
-	return text[0] == '/' && !has_control(text) && !strchr(text, ' ')
+	return text[0] == '/' && !has_control(text) && !strchr(text, ' ') &&
+			       strlen(text) <= GLOB_MAX
 		       ? NULL
 		       : "is not a path of a request; begin it with / (* and ** are "
 			 "wild)";

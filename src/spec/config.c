@@ -17,6 +17,7 @@
 struct config {
 	struct tree tree;
 	char *file;
+	bool project;
 	const struct node *defaults, *profiles; /* in tree; NULL: none */
 	json_t *agents, *providers;
 };
@@ -288,6 +289,7 @@ int config_parse(struct config **ret, const char *text, size_t len, const char *
 
 	if (!c || !(c->file = strdup(name)))
 		return fail_nomem(err);
+	c->project = is_project;
 	if (tree_read(&c->tree, text, len, &p) && c->tree.root)
 		bind_object(&b, &config_object, c, c->tree.root);
 	r = problems_report(&p, problems, err);
@@ -347,7 +349,7 @@ static int apply_body(const struct config *c, const struct node *body, struct sp
 		      struct cove_error *err)
 {
 	cleanup_problems struct problems p = {.file = c->file};
-	struct bind b = {.p = &p};
+	struct bind b = {.p = &p, .file = c->project ? c->file : NULL};
 
 	return body ? bind_spec(&b, s, body, NULL, err) : 0;
 }

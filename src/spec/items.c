@@ -3,6 +3,7 @@
  */
 #include "spec/bind.h"
 #include "spec/check.h"
+#include "spec/seen.h"
 
 #include "base/util.h"
 
@@ -80,8 +81,8 @@ static void item_texts_bind(struct bind *b, const struct field *f, void *base,
 
 		if (text && array_has(list, v))
 			json_decref(v);
-		else if (text && json_array_size(list) >= SPEC_LIST_MAX) {
-			complain(b, e, "more than %d elements", SPEC_LIST_MAX);
+		else if (text && json_array_size(list) >= field_max(f)) {
+			complain(b, e, "more than %zu elements", field_max(f));
 			json_decref(v);
 		} else if (text)
 			array_put(b, list, v);
@@ -91,20 +92,57 @@ static void item_texts_bind(struct bind *b, const struct field *f, void *base,
 
 static json_t *port_json(const char *text)
 {
-	uint64_t port;
+	uint64_t port = 0;
 
-	return port_parse(text, &port) ? json_integer((json_int_t)port)
-				       : json_string(text);
+	return strcmp(text, "0") == 0 || port_parse(text, &port)
+		       ? json_integer((json_int_t)port)
+		       : json_string(text);
+}
+
+/* One value, or a list of at least one. what: "a port or a range", for complaints. */
+static void some_bind(struct bind *b, const struct field *f, json_t *object,
+		      const struct node *n, const struct text_rule *rule,
+		      json_t *(*make)(const char *text))
+{
+	json_t *list = n->type == NODE_LIST ? json_array() : object;
+	size_t i = 0;
+
+	if (n->type == NODE_LIST && n->n == 0)
+		complain(b, n, "is an empty list; write %s", rule->allowed);
+	b->p->nomem |= !list;
+	for (const struct node *e = n->type == NODE_LIST ? n->first : n; e && list;
+	     e = n->type == NODE_LIST ? e->next : NULL) {
+		size_t saved = n->type == NODE_LIST ? path_push_index(b, i++) : 0;
+		cleanup_free char *text = bind_string(b, e, rule);
+
+		if (text && n->type == NODE_LIST)
+			array_put(b, list, make(text));
+		else if (text)
+			json_put(b, object, f->key, make(text));
+		if (n->type == NODE_LIST)
+			path_pop(b, saved);
+	}
+	if (n->type == NODE_LIST && list)
+		json_put(b, object, f->key, list);
+}
+
+static json_t *text_json(const char *text)
+{
+	return json_string(text);
+}
+
+static void item_some_bind(struct bind *b, const struct field *f, void *base,
+			   const struct node *n)
+{
+	some_bind(b, f, base, n, f->arg, text_json);
 }
 
 static void item_ports_bind(struct bind *b, const struct field *f, void *base,
 			    const struct node *n)
 {
 	static const struct text_rule rule = {check_ports, "a port or a range", false};
-	cleanup_free char *text = bind_string(b, n, &rule);
 
-	if (text)
-		json_put(b, base, f->key, port_json(text));
+	some_bind(b, f, base, n, &rule, port_json);
 }
 
 /* One end of a published port: a port, or a path for a socket. */
@@ -118,7 +156,9 @@ static void item_end_bind(struct bind *b, const struct field *f, void *base,
 
 	if (!text)
 		return;
+	/* 0: any free port of the host */
 	if (!port_parse(text, &port) &&
+	    !(rule->check == check_host_end && strcmp(text, "0") == 0) &&
 	    (text[strspn(text, "0123456789")] == '\0' || rule->check(text)))
 		complain(b, n, "'%s' is not allowed; write %s", shown(show, text),
 			 rule->allowed);
@@ -142,6 +182,10 @@ static json_t *command_json(struct bind *b, const struct node *n)
 	}
 	if (n->n == 0)
 		complain(b, n, "is an empty command");
+	if (n->n > SPEC_LIST_MAX) {
+		complain(b, n, "more than %d words", SPEC_LIST_MAX);
+		return NULL;
+	}
 	v = json_array();
 	b->p->nomem |= !v;
 	for (const struct node *e = n->first; e && v; e = e->next) {
@@ -180,9 +224,25 @@ static void item_map_bind(struct bind *b, const struct field *f, void *base,
 		o->finish(b, object, n);
 }
 
+/* A bare text is one of the map's values: see struct object. */
+static void item_scope_bind(struct bind *b, const struct field *f, void *base,
+			    const struct node *n)
+{
+	static const struct text_rule rule = {check_subject, "a tool", false};
+
+	if (n->type == NODE_SCALAR)
+		some_bind(b, f, base, n, &rule, text_json);
+	else if (n->type == NODE_MAP && n->n == 0)
+		complain(b, n, "is empty; write a tool, or one of agent, tool and exec");
+	else
+		item_map_bind(b, f, base, n);
+}
+
 const struct kind item_enum = {.bind = item_enum_bind};
 const struct kind item_text = {.bind = item_text_bind};
 const struct kind item_texts = {.bind = item_texts_bind};
+const struct kind item_some = {.bind = item_some_bind};
+const struct kind item_scope = {.bind = item_scope_bind};
 const struct kind item_ports = {.bind = item_ports_bind};
 const struct kind item_end = {.bind = item_end_bind};
 const struct kind item_command = {.bind = item_command_bind};
@@ -219,26 +279,44 @@ json_t *bind_element(struct bind *b, const struct object *o, const struct node *
 	return object;
 }
 
-static void list_take(struct bind *b, const struct object *o, json_t *list,
-		      json_t *object, const struct node *n)
+/* Complains, or in append mode makes room, if an element has the same id. */
+static void list_unique(struct bind *b, const struct object *o, json_t *list, json_t *id,
+			struct seen *seen, const struct node *n)
 {
-	json_t *id = o->unique ? json_object_get(object, o->unique) : NULL;
 	char show[SHOWN_MAX];
 
-	for (size_t i = 0; id && i < json_array_size(list); i++) {
+	if (json_is_integer(id) && json_integer_value(id) == 0)
+		return; /* any free port: as many as are wanted */
+	if (!b->append && json_is_string(id)) {
+		int r = seen_add(seen, json_string_value(id));
+
+		b->p->nomem |= r < 0;
+		if (r == 0)
+			complain(b, n, "%s '%s' is given twice", o->unique,
+				 shown(show, json_string_value(id)));
+		return;
+	}
+	for (size_t i = 0; i < json_array_size(list); i++) {
 		if (!json_equal(json_object_get(json_array_get(list, i), o->unique), id))
 			continue;
 		if (b->append) /* one more flag for the same thing: the later wins */
 			json_array_remove(list, i--);
-		else if (json_is_string(id))
-			complain(b, n, "%s '%s' is given twice", o->unique,
-				 shown(show, json_string_value(id)));
 		else
 			complain(b, n, "%s %lld is given twice", o->unique,
 				 (long long)json_integer_value(id));
 	}
-	if (json_array_size(list) >= SPEC_LIST_MAX)
-		complain(b, n, "more than %d elements", SPEC_LIST_MAX);
+}
+
+static void list_take(struct bind *b, const struct field *f, json_t *list, json_t *object,
+		      struct seen *seen, const struct node *n)
+{
+	const struct object *o = f->arg;
+	json_t *id = o->unique ? json_object_get(object, o->unique) : NULL;
+
+	if (id)
+		list_unique(b, o, list, id, seen, n);
+	if (json_array_size(list) >= field_max(f))
+		complain(b, n, "more than %zu elements", field_max(f));
 	else if (json_array_append(list, object) < 0)
 		b->p->nomem = true;
 }
@@ -272,6 +350,7 @@ static void list_bind(struct bind *b, const struct field *f, void *base,
 {
 	const struct object *o = f->arg;
 	json_t *list = list_start(b, f, base);
+	cleanup_seen struct seen seen = {0};
 	size_t i = 0;
 
 	if (!list || !list_ok(b, n, o->example))
@@ -282,7 +361,7 @@ static void list_bind(struct bind *b, const struct field *f, void *base,
 		json_t *object = bind_element(b, o, e);
 
 		if (object && went_well(b, before))
-			list_take(b, o, list, object, e);
+			list_take(b, f, list, object, &seen, e);
 		json_decref(object);
 		path_pop(b, saved);
 	}

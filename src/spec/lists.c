@@ -2,6 +2,7 @@
 /* lists - kinds that hold several strings: hosts, ports, environment, mounts. */
 #include "spec/bind.h"
 #include "spec/check.h"
+#include "spec/seen.h"
 
 #include "base/util.h"
 
@@ -85,11 +86,30 @@ static bool strings_same(const struct field *f, const struct spec *a,
 	return x->n == y->n;
 }
 
+/* Takes text over; twice is the same as once. */
+static void strings_take(struct bind *b, const struct field *f, struct spec_strings *l,
+			 struct seen *seen, char *text, const struct node *n)
+{
+	int is_new = b->append ? !strings_have(l, text) : seen_add(seen, text);
+
+	if (is_new < 0)
+		b->p->nomem = true;
+	else if (is_new && l->n >= field_max(f))
+		complain(b, n, "more than %zu elements", field_max(f));
+	else if (is_new) {
+		if (strings_add(l, text) < 0)
+			b->p->nomem = true;
+		return;
+	}
+	free(text);
+}
+
 static void strings_bind(struct bind *b, const struct field *f, void *base,
 			 const struct node *n)
 {
 	struct spec_strings *l = AT(struct spec_strings, base, f);
 	const struct text_rule *rule = f->arg;
+	cleanup_seen struct seen seen = {0};
 	size_t i = 0;
 
 	if (!b->append)
@@ -99,13 +119,8 @@ static void strings_bind(struct bind *b, const struct field *f, void *base,
 		char *text = bind_string(b, e, rule);
 
 		path_pop(b, saved);
-		if (text && strings_have(l, text)) /* twice is the same as once */
-			free(text);
-		else if (text && l->n >= SPEC_LIST_MAX) {
-			complain(b, e, "more than %d elements", SPEC_LIST_MAX);
-			free(text);
-		} else if (text && strings_add(l, text) < 0)
-			b->p->nomem = true;
+		if (text)
+			strings_take(b, f, l, &seen, text, e);
 		if (n->type != NODE_LIST)
 			break;
 	}

@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 #define NODE_DEPTH_MAX 32
-#define NODE_COUNT_MAX 20000
+#define NODE_COUNT_MAX 1000000
 #define NODE_KEY_MAX 255   /* bytes of a key */
 #define NODE_KEYS_MAX 1024 /* keys of a map */
 

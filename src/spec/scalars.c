@@ -131,6 +131,43 @@ static json_t *enum_dump(const struct field *f, const struct spec *s, bool expli
 const struct kind kind_enum = {
 	.bind = enum_bind, .copy = enum_copy, .same = enum_same, .dump = enum_dump};
 
+/* ---- true or false --------------------------------------------------------------- */
+
+static void flag_bind(struct bind *b, const struct field *f, void *base,
+		      const struct node *n)
+{
+	static const char *const names[] = {"false", "true", NULL};
+	int v;
+
+	if (n->type == NODE_NULL) {
+		*AT(bool, base, f) = false;
+		return;
+	}
+	v = bind_enum(b, n, names);
+	if (v >= 0)
+		*AT(bool, base, f) = v;
+}
+
+static int flag_copy(const struct field *f, struct spec *dst, const struct spec *src)
+{
+	*AT(bool, dst, f) = *AT_CONST(bool, src, f);
+	return 0;
+}
+
+static bool flag_same(const struct field *f, const struct spec *a, const struct spec *b)
+{
+	return *AT_CONST(bool, a, f) == *AT_CONST(bool, b, f);
+}
+
+static json_t *flag_dump(const struct field *f, const struct spec *s, bool explicit_only)
+{
+	(void)explicit_only;
+	return *AT_CONST(bool, s, f) ? json_true() : json_null();
+}
+
+const struct kind kind_flag = {
+	.bind = flag_bind, .copy = flag_copy, .same = flag_same, .dump = flag_dump};
+
 /* ---- string --------------------------------------------------------------------- */
 
 /* In static memory, so that a spec of defaults cannot fail for want of it. */

@@ -6,7 +6,9 @@
 #include "spec/bind.h"
 #include "spec/check.h"
 
+#include "base/io.h"
 #include "base/util.h"
+#include "policy/host.h"
 
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
@@ -26,6 +28,10 @@ enum { /* bits of spec.given; resources have their own */
        GIVEN_NET_HOSTS,
        GIVEN_NET_PORTS,
        GIVEN_NET_RULES,
+       GIVEN_NET_ADDRESSES,
+       GIVEN_NET_FILE,
+       GIVEN_NET_ASK,
+       GIVEN_NET_TRUST,
        GIVEN_STORAGE,
        GIVEN_USER,
        GIVEN_WORKDIR,
@@ -47,6 +53,11 @@ enum { /* bits of spec.given; resources have their own */
 		.key = key_, .kind = &kind_, .offset = offsetof(struct spec, member), \
 		.arg = arg_, .given = 1ull << GIVEN_##bit \
 	}
+#define LONG(key_, kind_, member, arg_, bit) /* a list that may be long */ \
+	{ \
+		.key = key_, .kind = &kind_, .offset = offsetof(struct spec, member), \
+		.arg = arg_, .given = 1ull << GIVEN_##bit, .max = SPEC_LONG_MAX \
+	}
 #define LIMIT(key_, kind_, member, arg_, limit_) \
 	{ \
 		.key = key_, .kind = &kind_, .offset = offsetof(struct spec, member), \
@@ -55,6 +66,8 @@ enum { /* bits of spec.given; resources have their own */
 
 static const struct text_rule name_rule = {check_name, "a name", false};
 static const struct text_rule host_rule = {check_host, "a host", true};
+static const struct text_rule rule_host_rule = {check_rule_host,
+						"a host, or * for every one", true};
 static const struct text_rule host_port_rule = {check_host_port, "a host", true};
 static const struct text_rule ports_rule = {check_ports, "a port or a range", false};
 static const struct text_rule glob_rule = {check_glob, "a pattern", false};
@@ -68,26 +81,52 @@ static const char *const net_modes[] = {"none", "allowlist", "open", "learn", NU
 static const char *const protocols[] = {"tcp", "tls", "http", NULL};
 static const char *const actions[] = {"allow", "deny", NULL};
 static const struct text_rule method_rule = {check_method, "a method", false};
+static const struct text_rule subject_rule = {check_subject, "a name", false};
+static const struct text_rule reach_rule = {check_reach, "an address or a class", true};
 static const struct text_rule url_rule = {check_url_path, "a path", false};
+
+static const struct field scope_fields[] = {
+	ITEM("agent", item_some, &subject_rule),
+	ITEM("tool", item_some, &subject_rule),
+	ITEM("exec", item_some, &subject_rule),
+};
+static const struct object scope_object =
+	OBJECT(scope_fields, .example = "{tool: browser}");
 
 static const struct field rule_fields[] = {
 	ITEM("id", item_text, &name_rule),
-	REQUIRED("host", item_text, &host_rule),
+	REQUIRED("host", item_some, &rule_host_rule),
 	ITEM("port", item_ports, NULL),
 	ITEM("protocol", item_enum, protocols),
-	ITEM("methods", item_texts, &method_rule),
-	ITEM("paths", item_texts, &url_rule),
+	ITEM("methods", item_some, &method_rule),
+	ITEM("paths", item_some, &url_rule),
 	ITEM("action", item_enum, actions),
-	ITEM("scope", item_text, &name_rule),
+	ITEM("scope", item_scope, &scope_object),
+	ITEM("addresses", item_some, &reach_rule),
 };
+
+/* Does a rule name the host itself? */
+static bool has_internal(const json_t *hosts)
+{
+	const char *text = json_string_value(hosts);
+
+	for (size_t i = 0; i < json_array_size(hosts); i++)
+		if (has_internal(json_array_get(hosts, i)))
+			return true;
+	return text && host_matches(text, HOST_INTERNAL);
+}
 
 static void rule_finish(struct bind *b, json_t *o, const struct node *n)
 {
 	const char *protocol = json_string_value(json_object_get(o, "protocol"));
+	const char *action = json_string_value(json_object_get(o, "action"));
 	bool http = json_object_get(o, "methods") || json_object_get(o, "paths");
 
 	if (http && protocol && strcmp(protocol, "http") != 0)
 		complain(b, n, "methods and paths need protocol: http");
+	if (has_internal(json_object_get(o, "host")) && !json_object_get(o, "port") &&
+	    !(action && strcmp(action, "deny") == 0))
+		complain(b, n, HOST_INTERNAL " needs the key 'port'");
 }
 
 static const struct object rule_object =
@@ -96,10 +135,14 @@ static const struct object rule_object =
 
 static const struct field network_fields[] = {
 	KEY("mode", kind_enum, network.mode, net_modes, NET_MODE),
-	KEY("allowedHosts", kind_strings, network.allowed_hosts, &host_port_rule,
-	    NET_HOSTS),
+	LONG("allowedHosts", kind_strings, network.allowed_hosts, &host_port_rule,
+	     NET_HOSTS),
 	KEY("allowedPorts", kind_strings, network.allowed_ports, &ports_rule, NET_PORTS),
-	KEY("rules", kind_list, network.rules, &rule_object, NET_RULES),
+	LONG("rules", kind_list, network.rules, &rule_object, NET_RULES),
+	KEY("addresses", kind_strings, network.addresses, &reach_rule, NET_ADDRESSES),
+	KEY("file", kind_string, network.file, &path_rule, NET_FILE),
+	KEY("ask", kind_flag, network.ask, NULL, NET_ASK),
+	KEY("trust", kind_strings, network.trust, &path_rule, NET_TRUST),
 };
 static const struct object network_object =
 	OBJECT(network_fields, .example = "{mode: none}");
@@ -162,12 +205,18 @@ static const struct object exec_object =
 
 /* ---- secrets -------------------------------------------------------------------- */
 
-static const char *const secret_sources[] = {"env", "file", "command", "stdin", NULL};
+static const char *const secret_sources[] = {"env",   "file",  "command",
+					     "stdin", "store", NULL};
 static const char *const secret_injects[] = {"env", "file", NULL};
+static const char *const violations[] = {"block", "stop", NULL};
 static const struct field secret_fields[] = {
-	REQUIRED("name", item_text, &env_rule), ITEM("from", item_enum, secret_sources),
-	ITEM("path", item_text, &path_rule),    ITEM("command", item_command, NULL),
-	ITEM("hosts", item_texts, &host_rule),  ITEM("inject", item_enum, secret_injects),
+	REQUIRED("name", item_text, &env_rule),
+	ITEM("from", item_enum, secret_sources),
+	ITEM("path", item_text, &path_rule),
+	ITEM("command", item_command, NULL),
+	ITEM("hosts", item_texts, &host_rule),
+	ITEM("inject", item_enum, secret_injects),
+	ITEM("onViolation", item_enum, violations),
 };
 
 /* "NAME[@HOST,...]" */
@@ -198,17 +247,39 @@ static void secret_word(struct bind *b, json_t *o, const struct node *n)
 	json_put(b, o, "hosts", hosts);
 }
 
+/* A path that a project's file may name: nothing of the host's but what is in it. */
+static bool inside_project(const char *path)
+{
+	return !path || (*path != '~' && path_stays_below(path));
+}
+
+/* A project's path is below the project, not below where somebody happens to be; "/./"
+ * says so to who opens it (core/secret.h). */
+static void path_below(struct bind *b, json_t *o)
+{
+	const char *path = json_string_value(json_object_get(o, "path"));
+	const char *end = b->file ? strrchr(b->file, '/') : NULL;
+	char *full;
+
+	if (!path || !end)
+		return;
+	if (asprintf(&full, "%.*s/./%s", (int)(end - b->file), b->file, path) < 0) {
+		b->p->nomem = true;
+		return;
+	}
+	json_put(b, o, "path", json_string(full));
+	free(full);
+}
+
+/* Without `from` it is looked for (core/secret.h), and `cove secret` may know its hosts.
+ */
 static void secret_finish(struct bind *b, json_t *o, const struct node *n)
 {
 	const char *from = json_string_value(json_object_get(o, "from"));
-	bool file, command;
+	bool file = from && strcmp(from, "file") == 0;
+	bool command = from && strcmp(from, "command") == 0;
+	bool store = !from || strcmp(from, "store") == 0;
 
-	if (!from) {
-		from = "env";
-		json_put(b, o, "from", json_string(from));
-	}
-	file = strcmp(from, "file") == 0;
-	command = strcmp(from, "command") == 0;
 	if (file != !!json_object_get(o, "path"))
 		complain(b, n,
 			 file ? "from: file needs a path" : "path is for from: file");
@@ -220,6 +291,16 @@ static void secret_finish(struct bind *b, json_t *o, const struct node *n)
 		complain(b, n,
 			 "from: command is not allowed in a project's file, because it "
 			 "would run on the host; put it into your own configuration");
+	path_below(b, o);
+	if (b->project && !inside_project(json_string_value(json_object_get(o, "path"))))
+		complain(b, n,
+			 "path: a project's file may only name files of the project; put "
+			 "it into your own configuration");
+	if (!store && !json_array_size(json_object_get(o, "hosts")) &&
+	    !json_object_get(o, "inject"))
+		complain(b, n,
+			 "needs hosts, towards which it may be used, or inject: env or "
+			 "file, which gives the value to the sandbox");
 }
 
 static const struct object secret_object = OBJECT(
@@ -231,13 +312,15 @@ static const struct object secret_object = OBJECT(
 static const struct text_rule guest_end_rule = {
 	check_socket, "a port (1 to 65535) or the absolute path of a socket", false};
 static const struct text_rule host_end_rule = {
-	check_path, "a port (1 to 65535) or the path of a socket", false};
+	check_host_end,
+	"a port (1 to 65535, or 0 for a free one), ADDRESS:PORT, or the path of a socket",
+	false};
 static const struct field port_fields[] = {
 	REQUIRED("guest", item_end, &guest_end_rule),
 	ITEM("host", item_end, &host_end_rule),
 };
 
-/* "HOST:GUEST", or one port for both. */
+/* "HOST:GUEST", ":GUEST" for a free port, or one port for both. */
 static void port_word(struct bind *b, json_t *o, const struct node *n)
 {
 	cleanup_free char *text = strdup(n->text);
@@ -253,7 +336,7 @@ static void port_word(struct bind *b, json_t *o, const struct node *n)
 	if (!colon)
 		return;
 	*colon = '\0';
-	part.text = text;
+	part.text = *text ? text : "0";
 	item_end.bind(b, &port_fields[1], o, &part);
 }
 

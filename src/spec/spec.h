@@ -17,9 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPEC_TEXT_MAX (1u << 20) /* a spec or config file may be this large */
-#define SPEC_LIST_MAX 256        /* elements of any list */
-#define SPEC_STR_MAX 4096        /* bytes of any string */
+#define SPEC_TEXT_MAX (16u << 20) /* a spec or config file may be this large */
+#define SPEC_LIST_MAX 256         /* elements of a list */
+#define SPEC_LONG_MAX 65536       /* of network.rules and network.allowedHosts */
+#define SPEC_STR_MAX 4096         /* bytes of any string */
 #define SPEC_NAME_MAX 63
 
 enum spec_backend { BACKEND_AUTO, BACKEND_PROCESS, BACKEND_VM, BACKEND_REMOTE };
@@ -73,7 +74,11 @@ struct spec {
 	struct {
 		enum spec_net mode;
 		struct spec_strings allowed_hosts, allowed_ports;
-		json_t *rules; /* validated array, or NULL */
+		json_t *rules;                 /* validated array, or NULL */
+		struct spec_strings addresses; /* see struct policy_source */
+		char *file;                /* a policy file that is watched; NULL: none */
+		bool ask;                  /* what the mode would refuse is asked for */
+		struct spec_strings trust; /* files of certificates to trust as well */
 	} network;
 	enum spec_storage storage;
 	struct {

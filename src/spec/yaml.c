@@ -99,7 +99,7 @@ static bool attach(struct reader *r, struct node *n)
 		r->tree->root = n;
 		return true;
 	}
-	max = f->node->type == NODE_MAP ? NODE_KEYS_MAX : SPEC_LIST_MAX;
+	max = f->node->type == NODE_MAP ? NODE_KEYS_MAX : SPEC_LONG_MAX;
 	if (f->node->n >= max) {
 		problem_add(r->p, n->line, "more than %zu %s", max,
 			    f->node->type == NODE_MAP ? "keys" : "elements in a list");

@@ -34,12 +34,16 @@ int phase(int record, const char *from, const char *to, struct cove_error *err)
 	return 0;
 }
 
-/* Everything that was prepared goes away; the host was not touched. */
+/* Everything that was prepared goes away; the host was not touched. While a stage cannot
+ * be removed, the directory that makes the next command try again stays. */
 static void drop_prepared(struct apply *a)
 {
+	int r = 0;
+
 	for (size_t i = 0; i < a->j.n_layers; i++)
-		remove_tree_at(a->landing.sites[i].lower, a->j.stage);
-	remove_tree_at(a->w->layers->record, DIR_PREP);
+		r |= remove_tree_at(a->landing.sites[i].lower, a->j.stage);
+	if (r == 0)
+		remove_tree_at(a->w->layers->record, DIR_PREP);
 }
 
 static int name_layers(struct apply *a, struct cove_error *err)
@@ -232,7 +236,7 @@ static int land(struct apply *a, struct cove_error *err)
 		return phase(record, DIR_GO, DIR_DONE, err);
 	if (landing_run(&a->landing, false, &back) == 0 &&
 	    landing_sync(&a->landing, &back) == 0 &&
-	    undo_note_back(a->w, &a->j, &back) == 0 &&
+	    undo_note_back(a->w, &a->j, NULL, NULL, &back) == 0 &&
 	    phase(record, DIR_GO, DIR_PREP, &back) == 0) {
 		drop_prepared(a);
 		return err->code;

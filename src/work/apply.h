@@ -22,15 +22,33 @@ int work_apply(const struct work *w, const struct gate_config *gate,
 	       struct cove_error *err);
 int work_undo(const struct work *w, const struct cove_apply_options *o,
 	      struct cove_apply_result *r, struct cove_error *err);
-/* The sandbox is stopped. Returns how many changes were dropped. */
+/* The sandbox is stopped. Returns how many changes were dropped; fn is told each that is
+ * gone, also if a later one fails. */
 int64_t work_discard(const struct work *w, const char *const *paths,
+		     void (*fn)(void *arg, const struct cove_change *c), void *arg,
 		     struct cove_error *err);
 
-/* Completes or takes back what was cut off, by what lies in the record. said: one line
- * about it, or "". Needs no ledger lock beyond the caller's; `layers` may be those of a
- * stopped sandbox only if its running lock is held. */
-int work_recover(const struct work *w, char *said, size_t said_size,
-		 struct cove_error *err);
+/* What to do with what the host changed after something was cut off. path: on the host,
+ * whole; why: for the user. */
+struct recover_ops {
+	void *arg;
+	/* Its file from before the apply, dir/name, would be lost: keeps it. root: a
+	 * directory above, of the same file system. 0 or -errno. */
+	int (*keep)(void *arg, int root, int dir, const char *name, const char *path,
+		    const char *why);
+	void (*note)(void *arg, const char *path, const char *why);
+};
+
+struct recovery {
+	const char *event;  /* "apply" or "undo"; NULL: there was nothing to do */
+	const char *result; /* "completed" or "taken back" */
+};
+
+/* Completes or takes back what was cut off, by what lies in the record. What the host
+ * changed since stays as it is. Needs no ledger lock beyond the caller's; `layers` may be
+ * those of a stopped sandbox only if its running lock is held. */
+int work_recover(const struct work *w, const struct recover_ops *ops,
+		 struct recovery *ret, struct cove_error *err);
 /* Is there anything to recover? Cheap. */
 bool work_interrupted(int record);
 

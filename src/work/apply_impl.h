@@ -78,11 +78,15 @@ int journal_load(int record, const char *dir, struct journal *ret,
 int phase(int record, const char *from, const char *to, struct cove_error *err);
 
 /* undo.c */
-int undo_go(const struct work *w, struct cove_error *err);
+/* ops: NULL unless it is completed after it was cut off. */
+int undo_go(const struct work *w, const struct recover_ops *ops, struct cove_error *err);
 int undo_finish(const struct work *w, struct cove_error *err);
 /* After an apply was taken back: the host's files are what the sandbox worked on, though
- * the kernel dates them anew. */
-int undo_note_back(const struct work *w, const struct journal *j, struct cove_error *err);
+ * the kernel dates them anew. What the host changed meanwhile is not, and changed (may be
+ * NULL) is told. */
+int undo_note_back(const struct work *w, const struct journal *j,
+		   void (*changed)(void *arg, const struct step *s), void *arg,
+		   struct cove_error *err);
 
 /* rebase.c */
 /* Lets go of one applied path of a stopped layer; what cannot go stays, and the ledger

@@ -176,8 +176,21 @@ static void prune(const struct layer *l, const char *path)
 	}
 }
 
+struct teller {
+	void (*fn)(void *arg, const struct cove_change *c);
+	void *arg;
+};
+
+static void tell(const struct work *w, const struct change *c, const struct teller *t)
+{
+	struct cove_change pub;
+
+	change_export(w->layers, c, &pub);
+	t->fn(t->arg, &pub);
+}
+
 static int discard_some(const struct work *w, const struct changes *v,
-			struct cove_error *err)
+			const struct teller *t, struct cove_error *err)
 {
 	for (size_t i = 0; i < v->n; i++)
 		if (open_way(&w->layers->v[v->v[i].layer], v->v[i].path, err) < 0)
@@ -197,6 +210,7 @@ static int discard_some(const struct work *w, const struct changes *v,
 			return fail(err, COVE_EIO, -r, "discard %s", c->path);
 		ledger_forget(w->ledgers[c->layer], c->path);
 		prune(l, c->path);
+		tell(w, c, t);
 	}
 	return 0;
 }
@@ -220,9 +234,24 @@ static int discard_layer(const struct layer *l, struct cove_error *err)
 	return r < 0 ? fail(err, COVE_EIO, -r, "discard %s", l->source) : 0;
 }
 
+static int discard_all(const struct work *w, const struct changes *v,
+		       const struct teller *t, struct cove_error *err)
+{
+	for (size_t i = 0; i < w->layers->n; i++) {
+		if (discard_layer(&w->layers->v[i], err) < 0)
+			return err->code;
+		for (size_t k = 0; k < v->n; k++)
+			if (v->v[k].layer == i)
+				tell(w, &v->v[k], t);
+	}
+	return 0;
+}
+
 int64_t work_discard(const struct work *w, const char *const *paths,
+		     void (*fn)(void *arg, const struct cove_change *c), void *arg,
 		     struct cove_error *err)
 {
+	const struct teller t = {fn, arg};
 	struct changes v = {0};
 	int64_t n;
 	int r = changes_list(&v, w->layers, w->ledgers, paths, CHANGES_NO_RENAMES, err);
@@ -231,12 +260,11 @@ int64_t work_discard(const struct work *w, const char *const *paths,
 		return r;
 	n = (int64_t)v.n;
 	if (paths) {
-		r = discard_some(w, &v, err);
+		r = discard_some(w, &v, &t, err);
 		for (size_t i = 0; r == 0 && i < w->layers->n; i++)
 			r = ledger_save(w->ledgers[i], err);
 	} else {
-		for (size_t i = 0; r == 0 && i < w->layers->n; i++)
-			r = discard_layer(&w->layers->v[i], err);
+		r = discard_all(w, &v, &t, err);
 	}
 	changes_clear(&v);
 	return r < 0 ? r : n;

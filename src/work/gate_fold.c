@@ -7,7 +7,9 @@
  * case folding, canonical decomposition in canonical order, ignorable characters left
  * out. Bytes that are not UTF-8 stand for themselves.
  */
-#include "work/gate_fold_data.h"
+#include "work/gate_fold_class.h"
+#include "work/gate_fold_many.h"
+#include "work/gate_fold_one.h"
 #include "work/gate_impl.h"
 
 #include "base/util.h"

@@ -164,7 +164,8 @@ static int take(struct landing *l, const struct step *s, int dir, const char *na
 	if (r < 0 || !expected)
 		return r;
 	r = ident_at(stage, number, &got);
-	if (r == 0 && ident_same_file(&got, expected))
+	if (r == 0 &&
+	    (l->copied ? ident_alike(&got, expected) : ident_same_file(&got, expected)))
 		return 0;
 	rename_at(stage, number, dir, name, flags);
 	return r < 0 ? r : -ESTALE;
@@ -208,7 +209,12 @@ static int backward(struct landing *l, const struct step *s, int dir, const char
 	case STEP_REMOVE:
 		return rename_at(stage, number, dir, name, RENAME_NOREPLACE);
 	case STEP_MKDIR:
-		return unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+		if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+			return 0;
+		if (errno != ENOTEMPTY || !l->left)
+			return -errno;
+		r = set_attrs(dir, name, &s->new); /* it stays: then as it was to be */
+		return r < 0 ? r : -ENOTEMPTY;
 	case STEP_RMDIR:
 		r = mkdirat(dir, name, 0700) < 0 ? -errno : 0;
 		return r < 0 ? r : set_attrs(dir, name, &s->old);
@@ -223,8 +229,17 @@ static int backward(struct landing *l, const struct step *s, int dir, const char
 static int in_the_way(const struct landing *l, const struct step *s,
 		      struct cove_error *err)
 {
+	if (l->left)
+		return l->left(l->left_arg, s, err);
 	return fail(err, COVE_ECONFLICT, 0, "%s/%s: somebody changed it meanwhile",
 		    l->j->layers[s->layer].source, s->path);
+}
+
+/* Does the failure of a step mean that? Directories on the way to it may be gone, too. */
+static bool is_in_the_way(const struct landing *l, int r)
+{
+	return r == -ESTALE || r == -EEXIST || r == -ENOTEMPTY ||
+	       (l->left && (r == -ENOENT || r == -ENOTDIR || r == -ELOOP));
 }
 
 /* A directory that was made again, but killed before it got its mode. */
@@ -257,7 +272,7 @@ static int run_step(struct landing *l, const struct step *s, bool onward,
 		    s->kind == STEP_REMOVE)
 			forget_parent(l); /* it may be the directory that is open */
 	}
-	if (r == -ESTALE || r == -EEXIST || r == -ENOTEMPTY)
+	if (is_in_the_way(l, r))
 		return in_the_way(l, s, err);
 	return r < 0 ? fail(err, COVE_EIO, -r, "%s/%s", l->j->layers[s->layer].source,
 			    s->path)

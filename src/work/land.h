@@ -40,6 +40,11 @@ struct landing {
 	const struct journal *j;
 	struct land_site *sites; /* one for each of the journal's layers */
 	bool fresh;              /* also check that what is replaced is what was judged */
+	bool copied; /* that may be a copy by now, with another inode number */
+	/* Not NULL: what somebody changed stays as it is and is told here, instead of
+	 * ending the run. 0, or a negative COVE_E* that ends it all the same. */
+	int (*left)(void *arg, const struct step *s, struct cove_error *err);
+	void *left_arg;
 	/* the last parent used: neighbours share it */
 	int parent;
 	size_t parent_layer;
@@ -58,6 +63,12 @@ int landing_run(struct landing *l, bool forward, struct cove_error *err);
 int landing_check_done(struct landing *l,
 		       void (*fn)(void *arg, const struct step *s, const char *why),
 		       void *arg, size_t *ret_bad, struct cove_error *err);
+
+/* The same for each directory that was made and holds what no step put there; adds to
+ * *ret_bad. */
+int landing_check_foreign(const struct landing *l,
+			  void (*fn)(void *arg, const struct step *s, const char *why),
+			  void *arg, size_t *ret_bad, struct cove_error *err);
 
 /* Makes what the steps did last: syncs the directories, or the whole file system. */
 int landing_sync(struct landing *l, struct cove_error *err);

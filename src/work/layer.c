@@ -157,3 +157,11 @@ bool ident_same(const struct ident *a, const struct ident *b)
 {
 	return ident_same_file(a, b) && a->dev == b->dev && a->ctime_ns == b->ctime_ns;
 }
+
+bool ident_alike(const struct ident *a, const struct ident *b)
+{
+	if (!a->mode || !b->mode)
+		return a->mode == b->mode;
+	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid &&
+	       (S_ISDIR(a->mode) || (a->size == b->size && a->mtime_ns == b->mtime_ns));
+}

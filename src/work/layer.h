@@ -60,5 +60,7 @@ int ident_at(int dir, const char *path, struct ident *ret);
 bool ident_same(const struct ident *a, const struct ident *b); /* all fields */
 /* Without ctime and device, which renames and remounts change. */
 bool ident_same_file(const struct ident *a, const struct ident *b);
+/* Moved, maybe by a copy: type, mode and owner, and but for directories size and time. */
+bool ident_alike(const struct ident *a, const struct ident *b);
 
 #endif

@@ -116,7 +116,7 @@ static bool below_opaque(const struct layer *l, const char *path)
 }
 
 /* The directory of the path at hand; its neighbours share it. */
-struct place {
+struct spot {
 	int parent; /* -errno: it is gone */
 	bool hidden;
 };
@@ -151,7 +151,7 @@ static bool is_applied(const struct step *s, const struct stat *st)
 }
 
 /* 1: it stays, because a directory above it hides the host's. */
-static int let_go(const struct layer *l, const struct step *s, const struct place *at)
+static int let_go(const struct layer *l, const struct step *s, const struct spot *at)
 {
 	const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
 	int parent = at->parent;
@@ -215,7 +215,7 @@ static int remember(const struct layer *l, struct ledger *g, const struct step *
 static int let_all_go(const struct layer *l, struct ledger *g, const struct step **v,
 		      size_t n, struct cove_error *err)
 {
-	struct place at = {.parent = -1};
+	struct spot at = {.parent = -1};
 	int r = 0;
 
 	for (size_t i = n; r >= 0 && i-- > 0;) {

@@ -7,8 +7,6 @@
 #include "os/program.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -61,36 +59,6 @@ static int send_hello(int sock, const struct scan_options *o, int config)
 	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* It gets an empty environment and descriptors 0 to 3; what else a host program left
- * inheritable it closes itself. */
-static int spawn(const char *file, int sock, pid_t *ret)
-{
-	char name[] = "cove-scan";
-	char *argv[] = {name, NULL}, *env[] = {NULL};
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t at;
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&fa);
-	/* First of all, and to a higher number: dup2() onto itself would keep
-	 * close-on-exec. */
-	posix_spawn_file_actions_adddup2(&fa, sock, SCAN_FD);
-	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDWR, 0);
-	posix_spawn_file_actions_adddup2(&fa, 0, 1);
-	posix_spawn_file_actions_adddup2(&fa, 0, 2);
-	posix_spawnattr_init(&at);
-	posix_spawnattr_setsigmask(&at, &none);
-	posix_spawnattr_setsigdefault(&at, &all);
-	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	r = posix_spawn(ret, file, &fa, &at, argv, env);
-	posix_spawn_file_actions_destroy(&fa);
-	posix_spawnattr_destroy(&at);
-	return -r;
-}
-
 static int start(struct scan *s, const char *file, const struct scan_options *o)
 {
 	int pair[2], r;
@@ -102,15 +70,13 @@ static int start(struct scan *s, const char *file, const struct scan_options *o)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	s->sock = pair[0];
-	/* Above the numbers that the child rearranges. */
-	theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, SCAN_FD + 1);
-	r = theirs < 0 ? -errno : 0;
-	close(pair[1]);
-	if (r == 0)
-		r = send_hello(s->sock, o, config);
+	theirs = pair[1];
+	r = send_hello(s->sock, o, config);
 	if (r == 0 && fcntl(s->sock, F_SETFL, O_NONBLOCK) < 0)
 		r = -errno;
-	return r < 0 ? r : spawn(file, theirs, &s->pid);
+	return r < 0 ? r
+		     : program_spawn(file, "cove-scan", (const int[]){-1, -1, -1, theirs},
+				     &s->pid);
 }
 
 int scan_role_start(struct scan *s, const struct scan_options *o, struct cove_error *err)

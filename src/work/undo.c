@@ -13,6 +13,7 @@
 #include "os/copytree.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -42,7 +43,24 @@ static int put_dir(const struct layer *l, int parent, const char *name,
 	return rename_at(l->dir, PART, parent, name, RENAME_NOREPLACE);
 }
 
-/* Makes the directories on the way to path in the upper layer, like the host's. */
+/* A directory of the upper layer like the host's, unless there is something. */
+static int make_dir(const struct layer *l, const char *path, int parent, const char *name)
+{
+	struct ident host, up;
+	int r = ident_at(parent, name, &up);
+
+	if (r < 0 || up.mode)
+		return r;
+	r = ident_at(l->lower, path, &host);
+	if (r < 0)
+		return r;
+	if (!host.mode)
+		host = (struct ident){
+			.mode = S_IFDIR | 0755, .uid = geteuid(), .gid = getegid()};
+	return put_dir(l, parent, name, &host);
+}
+
+/* Makes the directories on the way to path in the upper layer. */
 static int make_way(const struct layer *l, char *path)
 {
 	int r = 0;
@@ -50,19 +68,10 @@ static int make_way(const struct layer *l, char *path)
 	for (char *slash = strchr(path, '/'); r == 0 && slash;
 	     slash = strchr(slash + 1, '/')) {
 		const char *name;
-		struct ident host;
 
 		*slash = '\0';
 		cleanup_fd int parent = open_parent(l->upper, path, &name);
-		r = parent < 0 ? parent : ident_at(l->lower, path, &host);
-		if (r == 0 && !host.mode)
-			host = (struct ident){.mode = S_IFDIR | 0755,
-					      .uid = geteuid(),
-					      .gid = getegid()};
-		if (r == 0)
-			r = put_dir(l, parent, name, &host);
-		if (r == -EEXIST)
-			r = 0;
+		r = parent < 0 ? parent : make_dir(l, path, parent, name);
 		*slash = '/';
 	}
 	return r;
@@ -148,7 +157,8 @@ static int give_back(const struct layer *l, const struct step *s, int stage)
 	return put_dir(l, parent, name, &s->upper);
 }
 
-/* From now on the host's old file is the base of the change again. */
+/* From now on the host's old file is the base of the change again. 1: it is so; 0: no,
+ * somebody changed it meanwhile. */
 static int rebase_on_old(const struct layer *l, struct ledger *g, const struct step *s,
 			 struct cove_error *err)
 {
@@ -158,13 +168,16 @@ static int rebase_on_old(const struct layer *l, struct ledger *g, const struct s
 
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "%s", s->path);
+	if (!ident_alike(&host, &s->old))
+		return 0;
 	if (S_ISREG(host.mode) && host.size <= LEDGER_BLOB_MAX) {
 		cleanup_fd int fd = open_beneath(l->lower, s->path, O_RDONLY);
 
 		if (fd < 0 || read_fd(fd, &text) < 0)
 			buf_clear(&text);
 	}
-	return ledger_set_seen(g, s->path, &host, text.data, text.len, err);
+	r = ledger_set_seen(g, s->path, &host, text.data, text.len, err);
+	return r < 0 ? r : 1;
 }
 
 static bool counts(const struct step *s)
@@ -203,15 +216,37 @@ static int restore_layer(const struct work *w, const struct landing *land, size_
 		if (r < 0)
 			return fail(err, COVE_EIO, -r, "give back %s", v[i]->path);
 		r = rebase_on_old(l, w->ledgers[k], v[i], err);
+		if (r == 0) /* then its time tells that it changed */
+			ledger_forget(w->ledgers[k], v[i]->path);
+		r = r < 0 ? r : 0;
 	}
 	return r < 0 || l->upper < 0 ? r : ledger_save(w->ledgers[k], err);
 }
 
 /* ---- the host's side ------------------------------------------------------------ */
 
-/* Backward on the host; if it is in the way, forward again, and the level is kept. */
-static int go_back(const struct work *w, const struct journal *j, struct cove_error *err)
+struct again {
+	const struct journal *j;
+	const struct recover_ops *ops;
+};
+
+static int leave_it(void *arg, const struct step *s, struct cove_error *err)
 {
+	const struct again *a = arg;
+	char path[PATH_MAX * 2];
+
+	(void)err;
+	snprintf(path, sizeof(path), "%s/%s", a->j->layers[s->layer].source, s->path);
+	a->ops->note(a->ops->arg, path,
+		     "changed on the host after an undo was cut off: it stays as it is");
+	return 0;
+}
+
+/* Backward on the host; if it is in the way, forward again, and the level is kept. */
+static int go_back(const struct work *w, const struct journal *j,
+		   const struct recover_ops *ops, struct cove_error *err)
+{
+	struct again a = {j, ops};
 	int record = w->layers->record, r;
 	struct cove_error again = {0};
 	struct landing land;
@@ -222,6 +257,9 @@ static int go_back(const struct work *w, const struct journal *j, struct cove_er
 	r = landing_run(&land, false, err);
 	if (r == 0)
 		r = landing_sync(&land, err);
+	land.fresh = land.copied = true;
+	land.left = ops ? leave_it : NULL;
+	land.left_arg = &a;
 	if (r < 0 && landing_run(&land, true, &again) == 0 &&
 	    landing_sync(&land, &again) == 0 &&
 	    stage_store(record, DIR_UNDO_GO, j, &again) == 0) {
@@ -232,7 +270,7 @@ static int go_back(const struct work *w, const struct journal *j, struct cove_er
 	return r;
 }
 
-int undo_go(const struct work *w, struct cove_error *err)
+int undo_go(const struct work *w, const struct recover_ops *ops, struct cove_error *err)
 {
 	int record = w->layers->record, r;
 	struct journal j = {0};
@@ -241,7 +279,7 @@ int undo_go(const struct work *w, struct cove_error *err)
 		return err->code;
 	r = stage_fetch(record, DIR_UNDO_GO, &j, err);
 	if (r == 0)
-		r = go_back(w, &j, err);
+		r = go_back(w, &j, ops, err);
 	if (r == 0)
 		r = phase(record, DIR_UNDO_GO, DIR_UNDO_DONE, err);
 	journal_clear(&j);
@@ -275,22 +313,48 @@ int undo_finish(const struct work *w, struct cove_error *err)
 	return r < 0 ? err->code : 0;
 }
 
-int undo_note_back(const struct work *w, const struct journal *j, struct cove_error *err)
+/* Does the host have something there, before or after, that is not told by another step?
+ */
+static bool has_old(const struct step *s)
 {
-	for (size_t k = 0; k < w->layers->n && k < j->n_layers; k++) {
-		int r = 0;
+	return s->kind != STEP_SAME && (s->kind != STEP_ATTRS || s->old.mode);
+}
 
-		for (size_t i = 0; r == 0 && i < j->n; i++)
-			if (j->v[i].layer == k && j->v[i].old.mode &&
-			    j->v[i].kind != STEP_SAME)
-				r = rebase_on_old(&w->layers->v[k], w->ledgers[k],
-						  &j->v[i], err);
-		if (r == 0)
-			r = ledger_save(w->ledgers[k], err);
-		if (r < 0)
-			return r;
+static int note_step(const struct work *w, const struct step *s, bool *ret_changed,
+		     struct cove_error *err)
+{
+	const struct layer *l = &w->layers->v[s->layer];
+	struct ident host;
+	int r;
+
+	if (s->old.mode) {
+		r = rebase_on_old(l, w->ledgers[s->layer], s, err);
+		*ret_changed = r == 0;
+		return r < 0 ? r : 0;
 	}
-	return 0;
+	r = ident_at(l->lower, s->path, &host);
+	*ret_changed = r == 0 && host.mode;
+	return r < 0 ? fail(err, COVE_EIO, -r, "%s", s->path) : 0;
+}
+
+int undo_note_back(const struct work *w, const struct journal *j,
+		   void (*changed)(void *arg, const struct step *s), void *arg,
+		   struct cove_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < j->n; i++) {
+		bool differs = false;
+
+		if (j->v[i].layer >= w->layers->n || !has_old(&j->v[i]))
+			continue;
+		r = note_step(w, &j->v[i], &differs, err);
+		if (differs && changed)
+			changed(arg, &j->v[i]);
+	}
+	for (size_t k = 0; r == 0 && k < w->layers->n && k < j->n_layers; k++)
+		r = ledger_save(w->ledgers[k], err);
+	return r;
 }
 
 struct undoing {
@@ -328,6 +392,8 @@ static int check(const struct work *w, const struct journal *j, const char *leve
 	}
 	if (r == 0) {
 		r = landing_check_done(&land, conflict, u, &bad, err);
+		if (r == 0)
+			r = landing_check_foreign(&land, conflict, u, &bad, err);
 		landing_close(&land);
 	}
 	if (r == 0 && bad)
@@ -404,7 +470,7 @@ int work_undo(const struct work *w, const struct cove_apply_options *o,
 	if (e == 0 && !(o->flags & COVE_APPLY_DRY_RUN)) {
 		e = phase(record, level, DIR_UNDO_GO, err);
 		if (e == 0)
-			e = undo_go(w, err);
+			e = undo_go(w, NULL, err);
 	}
 	r->conflicts = u.conflicts;
 	if (e == 0)

@@ -27,7 +27,7 @@ attack() { # MODE CMD...: stderr in $T/err, stdout in $T/stdout
 	attack_rc=0
 	COVE_GUEST=$T/guest-$mode bounded "$@" >"$T/stdout" 2>"$T/err" || attack_rc=$?
 	cat "$T/err"
-	! LC_ALL=C grep -q "$(printf '[\001-\010\016-\037]')" "$T/err"
+	! LC_ALL=C grep -q "$(printf '[\001-\010\016-\037]')" "$T/err" || exit 1
 }
 
 ok 'control: the hook takes a good guest' '
@@ -91,7 +91,7 @@ ok 'copy out of a lying sandbox writes nothing outside the target' '
 	rc=0; bounded cove cp -r liar:/anything "$T/deep/er/target/copy" || rc=$?
 	[ $rc -ne 0 ]
 	same "" "$(find "$T/deep" "$T" -maxdepth 3 -name "owned*")"
-	! test -e /owned
+	! test -e /owned || exit 1
 	cove kill liar || :
 	cove rm --force liar'
 

@@ -140,11 +140,11 @@ ok 'one finding is accepted by its id, and only that one' '
 	refused_only direnv
 	id=$(jq -r ".findings[] | select(.path == \".envrc\") | .id" "$T/json")
 	rc_is 1 cove apply --yes --accept "$id" g
-	! test -e .envrc
+	! test -e .envrc || exit 1
 	id2=$(jq -r ".findings[] | select(.path == \"sub/.envrc\") | .id" "$T/json")
 	cove run -q g -- sh -c "echo b >.envrc"; cove stop -q g
 	rc_is 1 cove apply --yes --accept "$id" --accept "$id2" g
-	! test -e .envrc
+	! test -e .envrc || exit 1
 	cove run -q g -- sh -c "echo a >.envrc"; cove stop -q g
 	cove apply --yes --accept "$id" --accept "$id2" g
 	same "a a" "$(cat .envrc sub/.envrc | paste -sd" ")"'
@@ -185,7 +185,7 @@ ok 'a symlink that is swapped in while it is applied never lands, nor what is be
 	wait_for 5 test -e "$U/d" -o -L "$U/d"
 	for i in 1 2 3 4 5 6 7 8 9 10; do
 		cove apply --yes g d >/dev/null 2>&1 || true
-		! test -L d
+		! test -L d || exit 1
 		same canary "$(cat "$T/outside")"
 		! test -d d || same "" "$(ls -A d | grep -vx outside)"
 	done
@@ -357,7 +357,7 @@ ok 'a file that changes while it is scanned: no state with the secret lands' '
 	landed=0
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
 		! cove apply --yes --overwrite g f >/dev/null 2>&1 || landed=$((landed + 1))
-		! grep -rqF "$TOKEN" "$P"
+		! grep -rqF "$TOKEN" "$P" || exit 1
 	done
 	cove kill g; wait
 	echo "landed $landed times"
@@ -388,11 +388,11 @@ ok 'inside, notes of overlayfs are refused or mean nothing' '
 		cove stop -q g
 		same "deep main.c new" "$(paste -sd" " "$T/ls")"
 		cove diff --name-only g >"$T/names"
-		! grep -q main.c "$T/names"
+		! grep -q main.c "$T/names" || exit 1
 		lands
 		same main "$(cat src/main.c)"; same "one x" "$(paste -sd" " one)"
 		find . -exec perl -e "$list_xattrs" {} + >"$T/xattrs"
-		! grep overlay "$T/xattrs"
+		! grep overlay "$T/xattrs" || exit 1
 	done'
 ok 'control: the same call sets other attributes' '
 	fresh; cove run -q g -- perl -e "$set_xattr" d user.other y; cove stop -q g
@@ -420,14 +420,14 @@ ok 'a forged whiteout deletes what it names in the mount, and nothing else' '
 	mkdir -p "$U/nowhere" && mknod "$U/nowhere/x" c 0 0
 	cove diff --name-only g | grep -qx README.md
 	cove apply --yes g
-	! test -e README.md
+	! test -e README.md || exit 1
 	same one "$(cat one)"
 	cove undo --yes g; same readme "$(cat README.md)"'
 ok 'a symlink in place of the upper directory itself is not followed' '
 	fresh; inside "echo x >new"
 	mv "$U" "$U.away" && ln -s "$T" "$U"
 	cove apply --yes g >/dev/null 2>&1 || true
-	! test -e outside; ! test -e new; same canary "$(cat "$T/outside")"
+	! test -e outside || exit 1; ! test -e new || exit 1; same canary "$(cat "$T/outside")"
 	rm "$U" && mv "$U.away" "$U"
 	lands'
 ok 'a file that cannot be read is refused: unreadable' '

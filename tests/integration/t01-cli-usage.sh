@@ -30,7 +30,7 @@ ok 'every verb has help with usage, flags and an example' '
 		grep -q "^flags:" "$T/o"
 		grep -q "^example: .*cove $v" "$T/o" || [ $v = help ] || [ $v = completion ]
 		cove help $v | cmp - "$T/o"
-		! grep -n ".\{101\}" "$T/o"
+		! grep -n ".\{101\}" "$T/o" || exit 1
 	done'
 ok 'help wins over what else is wrong' 'cove exec --help >/dev/null; cove cp -h >/dev/null'
 
@@ -105,14 +105,14 @@ ok 'flags that exclude each other' '
 ok 'cp: exactly one side is a sandbox' 'usage cove cp a b; usage cove cp a:/b c:/d; usage cove cp a: b'
 ok 'ls: a filter that does not exist' 'usage cove ls --filter colour=red; usage cove ls --filter state'
 ok 'parts that come later are refused in one line, exit 125' '
-	rc_is 125 cove run --agent x --no-mounts -- true 2>"$T/e"
-	has "$(cat "$T/e")" "not in this version"'
+	rc_is 125 cove run --backend vm --no-mounts -- true 2>"$T/e"
+	has "$(cat "$T/e")" "vm"'
 ok 'an --env name that is not set, or is no name' '
 	usage cove run --no-mounts --env CT_NOT_SET_ANYWHERE -- true
 	usage cove run --no-mounts --env =x -- true'
 ok 'control characters in a message are escaped' '
 	rc_is 2 cove "$(printf "x\033[31my\nz")" 2>"$T/e"
-	! grep -q "$(printf "\033")" "$T/e"
+	! grep -q "$(printf "\033")" "$T/e" || exit 1
 	has "$(cat "$T/e")" "\\x1b[31my\\x0az"'
 
 ok 'every verb and flag is in the man page, and no other' '

@@ -55,7 +55,7 @@ ok 'attest: each item, and exit 0' '
 	cove attest web >"$T/o"
 	has "$(head -n 1 "$T/o")" "REQUIRED"
 	grep -q "^yes .*seccomp" "$T/o"
-	! grep -q "^NO" "$T/o"
+	! grep -q "^NO" "$T/o" || exit 1
 	cove attest web --json | jq -e ".items | length > 5" >/dev/null'
 ok 'doctor: this host works' '
 	cove doctor >"$T/o"

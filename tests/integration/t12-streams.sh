@@ -58,7 +58,7 @@ ok 'output of a child that outlives the command is not waited for without end' '
 	same now "$(cat "$T/o")"
 	[ $(($(date +%s) - start)) -lt 6 ]'
 ok 'a full disk on the host side is an error and no hang' '
-	[ -w /dev/full ] || exit 0
+	[ -w /dev/full ] || lacks "needs /dev/full"
 	rc=0; timeout 20 cove run -q --no-mounts -- sh -c "echo x" >/dev/full || rc=$?
 	[ $rc -ne 124 ]'
 ok 'SIGINT and SIGTERM are passed on' '

@@ -85,9 +85,13 @@ ok 'an unknown mode is an error' '
 	rc=0; cove run -q --no-mounts --mount "$P:banana" -- true 2>"$T/err" || rc=$?
 	[ $rc -eq 125 ] || [ $rc -eq 2 ]
 	has "$(cat "$T/err")" banana'
-ok 'networks that need the egress role say so' '
-	rc_is 125 cove run -q --no-mounts --net open -- true 2>"$T/err"
-	has "$(cat "$T/err")" egress'
+ok 'a DIR that is named is mounted, whatever else is' '
+	mkdir -p "$T/extra" && echo extra >"$T/extra/file"
+	cd "$T"
+	same "$P" "$(cove run -q named "$P" --mount "$T/extra:ro" -- sh -ec "cat one >/dev/null; cat $T/extra/file >/dev/null; pwd")"
+	cove rm -f named
+	same "$P" "$(cove run -q named "$P" --mount "$P:ro" -- sh -ec "! touch x 2>/dev/null; pwd")"
+	cove rm -f named'
 ok 'inside, only the mounts and the image are there' '
 	cd "$P"
 	same "$(basename "$P")" "$(cove run -q --rm -- ls "$T")"

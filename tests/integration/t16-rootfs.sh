@@ -27,7 +27,7 @@ ok 'the host is not there' '
 	must_refuse run -- /bin/cat /etc/hostname.host'
 ok 'writes stay away from the directory' '
 	run -- sh -c "echo x >/etc/new && echo y >/etc/which" || :
-	! test -e "$R/etc/new"
+	! test -e "$R/etc/new" || exit 1
 	same mini "$(cat "$R/etc/which")"'
 ok 'one mount is the root, and /.. is that root' '
 	same 1 "$(run -- cat /proc/self/mountinfo | cut -d" " -f5 | grep -cx /)"
@@ -51,6 +51,13 @@ ok 'an image whose mount points are links cannot move mounts' '
 	rc=0; cove run -q --rm --no-mounts --image "rootfs:$T/root2" -- true || rc=$?
 	same "" "$(ls -A "$T/outside")"
 	same "" "$(grep "$T" /proc/self/mountinfo || :)"'
+ok 'an image whose directories are links makes nothing on the host' '
+	mkdir "$T/outside3" && chmod 777 "$T/outside3"
+	cp -r "$R" "$T/root3"
+	rm -rf "$T/root3/home" "$T/root3/run"
+	ln -s "$T/outside3" "$T/root3/home"; ln -s "$T/outside3" "$T/root3/run"
+	rc=0; cove run -q --rm --no-mounts --image "rootfs:$T/root3" -- true || rc=$?
+	same "" "$(ls -A "$T/outside3")"'
 ok 'a directory that is missing is an error' '
 	rc_is 125 cove run -q --no-mounts --image "rootfs:$T/none" -- true 2>"$T/err"
 	has "$(cat "$T/err")" "$T/none"'

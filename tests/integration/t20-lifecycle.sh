@@ -120,7 +120,7 @@ ok 'cp in and out' '
 	diff -r "$T/tree" "$T/tree2"
 	same deep/1 "$(readlink "$T/tree2/l")"
 	rc_is 125 cove cp f:/no/such "$T/x"
-	! test -e "$T/x"
+	! test -e "$T/x" || exit 1
 	head -c 20000000 /dev/urandom >"$T/large"
 	cove cp "$T/large" f:/tmp/large
 	cove cp f:/tmp/large "$T/large2"
@@ -131,4 +131,9 @@ ok 'logs hold the output of the main session' '
 	wait_for 5 sh -c "cove logs g | grep -q logged"
 	cove rm -f g'
 
+ok 'the very first start, by a keeper, has an /etc that can be read' '
+	mkdir -m 700 "$T/fresh"
+	COVE_HOME=$T/fresh
+	cove run -q first -- sh -ec "cat /etc/passwd /etc/nsswitch.conf >/dev/null; ls /etc/ssl/certs >/dev/null"
+	cove rm -f first'
 done_testing

@@ -69,7 +69,7 @@ ok 'text has the form of git' '
 	grep -qx "# fresh: new directory, mode 0755" "$T/diff"
 	grep -qF "\\ No newline at end of file" "$T/diff"'
 ok 'edits of text equal those of git' '
-	have GIT || exit 0
+	have GIT || lacks "needs git"
 	mkdir -p "$T/up" && cd "$T" && rm -rf now && cp -a was now
 	(cd now && sh -c "$(cat "$T/edit.sh")")
 	for f in numbers main.c last crlf; do
@@ -78,7 +78,7 @@ ok 'edits of text equal those of git' '
 		cmp want got || { diff want got; exit 1; }
 	done'
 ok 'git apply makes the same tree' '
-	have GIT || exit 0
+	have GIT || lacks "needs git"
 	cd "$T" && rm -rf tree && cp -a was tree && cd tree
 	cp "$T/now/bin" bin
 	cove diff box $(ls -A "$T/now" | grep -vE "^(bin|new name|tab|esc|quo)") "gone" "new name" "old name" \
@@ -87,14 +87,14 @@ ok 'git apply makes the same tree' '
 	rm -rf gone
 	diff -r --no-dereference . "$T/now"'
 ok 'patch -p1 makes the same files' '
-	command -v patch >/dev/null || exit 0
+	command -v patch >/dev/null || lacks "needs patch"
 	cd "$T" && rm -rf tree && cp -a was tree && cd tree
 	cove diff box numbers main.c last crlf fresh gone/file >../patch
 	patch -s -p1 <../patch
 	for f in numbers main.c last crlf fresh/er/file; do cmp "$f" "$T/now/$f"; done
 	! test -e gone/file'
 ok 'git refuses a patch with a binary file in it' '
-	have GIT || exit 0
+	have GIT || lacks "needs git"
 	cd "$T" && rm -rf tree && cp -a was tree && cd tree
 	cove diff box bin >../patch
 	must_refuse git apply ../patch'
@@ -147,7 +147,7 @@ if have SCRIPT; then
 		COVE_PAGER="sed s/^/PAGED:/" tty_run "cove diff --name-only box" >"$T/out"
 		has "$(cat "$T/out")" "PAGED:numbers"
 		PAGER="sed s/^/PAGED:/" tty_run "cove diff --no-pager --name-only box" >"$T/out"
-		! grep -q PAGED "$T/out"
+		! grep -q PAGED "$T/out" || exit 1
 		COVE_PAGER="" tty_run "cove diff --name-only box numbers" >"$T/out"
 		has "$(cat "$T/out")" numbers'
 	ok 'on a terminal: colour, unless NO_COLOR' '
@@ -157,7 +157,7 @@ if have SCRIPT; then
 		! grep -q "$(printf "\033")" "$T/out"'
 	ok 'on a terminal: contents cannot drive it' '
 		tty_run "cove diff --no-pager box drive" >"$T/out"
-		! grep -q "$(printf "\033\]")" "$T/out"
+		! grep -q "$(printf "\033\]")" "$T/out" || exit 1
 		grep -qF "\\x1b]0;title\\x07" "$T/out"
 		tty_run "cove diff --no-pager box crlf" >"$T/out"
 		grep -qF "+B^M" "$T/out"'
@@ -184,7 +184,7 @@ ok 'directories become files and the reverse; odd modes; a giant' '
 	! have GIT || same "now 4" "$(cat dir file/g | paste -sd" ")"
 	cove rm -f odd'
 ok 'an open pager holds nobody up' '
-	have SCRIPT || exit 0
+	have SCRIPT || lacks "needs script"
 	mkfifo "$T/hold"
 	COVE_PAGER="cat; cat \"$T/hold\"" TERM=xterm script -qec "cove diff box" /dev/null </dev/null >"$T/out" 2>&1 &
 	wait_for 5 grep -q seven "$T/out"
@@ -202,7 +202,7 @@ ok 'several mounts: each is named' '
 	same other "$(cove diff --name-only two "$T/p2/other" | tail -n 1)"
 	cove rm -f two'
 ok 'the cost follows the changes, not the tree' '
-	have STRACE || exit 0
+	have STRACE || lacks "needs strace"
 	export ASAN_OPTIONS=detect_leaks=0
 	calls() { strace -f -e trace=file,desc -o "$T/trace" cove diff --name-only "$1" >/dev/null && wc -l <"$T/trace"; }
 	for n in 20 2000; do

@@ -82,7 +82,7 @@ ok 'volume rm: not while a sandbox names it, and not unasked' '
 	rc_is 125 cove volume rm cache
 	test -e "$COVE_HOME/volumes/cache/f"
 	cove volume rm --yes cache
-	! test -e "$COVE_HOME/volumes/cache"
+	! test -e "$COVE_HOME/volumes/cache" || exit 1
 	same "" "$(cove volume ls -q)"
 	rc_is 125 cove volume rm --yes cache'
 ok 'volume: rm is refused while a one-shot uses it' '
@@ -136,6 +136,45 @@ ok 'rw: what appears goes to quarantine, with a notice' '
 	same evil "$(cat "$COVE_HOME/sandboxes/$name/quarantine"/*-.envrc)"
 	same evil "$(cat "$COVE_HOME/sandboxes/$name/quarantine"/*-.husky/pre-push)"
 	cove rm -f "$name"'
+kept() { ls -d "$COVE_HOME/quarantine/$1"-* 2>/dev/null; }
+ok 'rw: what is in quarantine outlives the sandbox, and rm says where' '
+	cove create k --no-mounts --mount "$R:rw"
+	cove run -q k -- sh -c "echo mine >$R/.envrc; mkdir $R/.husky; echo h >$R/.husky/pre-push"
+	cove stop -q k
+	cove reset --yes -q k
+	same mine "$(cat "$COVE_HOME/sandboxes/k/quarantine"/*-.envrc)"
+	cove rm -f k 2>"$T/err"
+	same "cove: k: 2 quarantined files are kept in $(kept k)" "$(cat "$T/err")"
+	same "mine h" "$(cat "$(kept k)"/*-.envrc "$(kept k)"/*-.husky/pre-push | paste -sd" ")"
+	same 2 "$(grep -c "\"path\":\"$R/" "$(kept k)/list.jsonl")"
+	same 700 "$(stat -c %a "$COVE_HOME/quarantine")"
+	! test -e "$COVE_HOME/sandboxes/k"'
+ok 'rw: a second one of the name has a place of its own; nothing is kept of an empty one' '
+	cove create k --no-mounts --mount "$R:rw"
+	cove run -q k -- sh -c "echo again >$R/.envrc" 2>/dev/null
+	cove create none --no-mounts --mount "$R:rw"
+	cove run -q none -- true
+	mkdir -p "$COVE_HOME/sandboxes/none/quarantine"
+	cove rm -f --all 2>"$T/err"
+	same 1 "$(grep -c quarantined "$T/err")"
+	has "$(cat "$T/err")" "k: 1 quarantined file is kept in"
+	same 2 "$(kept k | wc -l)"
+	same "" "$(kept none)"
+	same "again mine" "$(cat "$COVE_HOME"/quarantine/k-*/*-.envrc | sort | paste -sd" ")"'
+ok 'rw: run --rm keeps them too' '
+	(cd "$P" && cove run -q --rm --no-mounts --mount "$R:rw" --mount "$P:overlay" -- sh -c "echo x >$R/.envrc; echo y >$P/new" 2>"$T/err")
+	has "$(cat "$T/err")" "1 quarantined file is kept in $COVE_HOME/quarantine/"
+	same "" "$(cove ls -q)"'
+ok 'rw: where they cannot be kept, nothing is removed' '
+	cove create k2 --no-mounts --mount "$R:rw"
+	cove run -q k2 -- sh -c "echo x >$R/.envrc" 2>/dev/null
+	mv "$COVE_HOME/quarantine" "$T/aside-q" && : >"$COVE_HOME/quarantine"
+	rc_is 125 cove rm -f k2 2>"$T/err"
+	has "$(cat "$T/err")" "nothing was removed"
+	same x "$(cat "$COVE_HOME/sandboxes/k2/quarantine"/*-.envrc)"
+	rm "$COVE_HOME/quarantine" && mv "$T/aside-q" "$COVE_HOME/quarantine"
+	cove rm -f k2 2>/dev/null
+	same x "$(cat "$(kept k2)"/*-.envrc)"'
 ok 'rw: the same at the end of each command of a named one' '
 	cove create g --no-mounts --mount "$R:rw"
 	cove run -q g -- true 2>"$T/err"
@@ -218,7 +257,7 @@ ok 'overlay in rw, ro in overlay, volume in overlay, files in overlay' '
 		--mount vol:$N/ov/vol:volume --mount "$T/rc:$N/ov/rc:copy" --mount "$T/conf/a:$N/ov/a:ro"
 	cove run -q n -- sh -ec "cd $N
 		echo live >src/f; echo changed >ov/f; echo kept >ov/vol/f; echo mine >ov/rc
-		! echo x 2>/dev/null >ov/ro/f; ! echo x 2>/dev/null >ov/a; cat ov/ro/f ov/a"
+		! echo x 2>/dev/null >ov/ro/f || exit 1; ! echo x 2>/dev/null >ov/a || exit 1; cat ov/ro/f ov/a"
 	cove stop n
 	same live "$(cat "$N/src/f")"
 	same 1 "$(cat "$N/ov/f")"

@@ -23,7 +23,7 @@ ok 'a finding prints path, rule, reason and how to accept it; nothing is applied
 	rc_is 1 cove apply --yes g 2>"$T/err"
 	has "$(cat "$T/err")" ".envrc: direnv: "
 	has "$(cat "$T/err")" "--accept "
-	! test -e .envrc; ! test -e src/y
+	! test -e .envrc || exit 1; ! test -e src/y || exit 1
 	id=$(sed -n "s/.*--accept \([0-9a-f]*\).*/\1/p" "$T/err" | head -n 1)
 	same 16 "$(printf %s "$id" | wc -c)"
 	cove apply --yes --accept "$id" g
@@ -52,15 +52,15 @@ ok 'a hard finding is not accepted by its id' '
 ok 'names reach the terminal escaped' '
 	fresh; inside "echo x >\"\$(printf \"a\\033[2Jb\")\""
 	rc_is 1 cove apply --yes g >"$T/out" 2>&1
-	! grep -q "$(printf "\\033")" "$T/out"
+	! grep -q "$(printf "\\033")" "$T/out" || exit 1
 	has "$(cat "$T/out")" name-control'
 ok 'a secret: rule, line, a redacted excerpt, never the value' '
 	fresh; inside "(echo first; echo \"key = \\\"$TOKEN\\\"\") >conf"
 	rc_is 1 cove apply --yes g >"$T/out" 2>&1
 	has "$(cat "$T/out")" "conf:2: "
-	! grep -qF "$TOKEN" "$T/out"
+	! grep -qF "$TOKEN" "$T/out" || exit 1
 	rc_is 1 cove apply --yes --json g >"$T/json"
-	! grep -qF "$TOKEN" "$T/json"
+	! grep -qF "$TOKEN" "$T/json" || exit 1
 	cove apply --yes $(jq -r ".findings[] | \"--accept \(.id)\"" "$T/json") g
 	grep -qF "$TOKEN" conf'
 ok 'a secret in two files needs two acceptances' '
@@ -99,7 +99,7 @@ ok 'a scanner that is missing lets nothing pass: scan-failed' '
 	for f in cove cove-keeper cove-guest; do cp "$COVE_DIR/$f" "$T/noscan/"; done
 	rc_is 1 "$T/noscan/cove" apply --yes --json g >"$T/json"
 	same "scan-failed true" "$(jq -r ".findings[] | \"\(.rule) \(.hard)\"" "$T/json")"
-	! test -e f
+	! test -e f || exit 1
 	cove apply --yes g'
 
 # ---- git -----------------------------------------------------------------------------------

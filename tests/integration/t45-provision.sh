@@ -75,7 +75,7 @@ ok 'a failure names the command, its exit code and its last lines, and leaves no
 	rc_is 125 cove create bad --spec "$T/bad.yaml" 2>"$T/err"
 	has "$(cat "$T/err")" "provision 2/3: echo so far"
 	has "$(cat "$T/err")" "exit code 7: so far|the reason"
-	! grep -q "provision 3/3" "$T/err"
+	! grep -q "provision 3/3" "$T/err" || exit 1
 	rc_is 125 cove run -q --spec "$T/bad.yaml" -- true
 	rc_is 125 cove run -q named --spec "$T/bad.yaml" -- true
 	same "" "$(cove ls -q)"

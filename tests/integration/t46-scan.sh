@@ -127,7 +127,7 @@ ok 'at the edge of a chunk, and far behind' '
 	done
 	same 1500001 "$(cove scan --json far | jq ".findings[0].line")"'
 ok 'what cannot be opened is a finding' '
-	[ "$(id -u)" != 0 ] || exit 0
+	[ "$(id -u)" != 0 ] || lacks "root reads every file"
 	: >secret.bin && chmod 0 secret.bin
 	same unreadable "$(rules secret.bin)"
 	rm -f secret.bin'

@@ -47,7 +47,7 @@ ok 'a mount that holds changes is not left behind' '
 	cove stop golden
 	rc_is 125 cove clone golden c --mount "$T/q:overlay" 2>"$T/err"
 	has "$(cat "$T/err")" "holds changes"
-	! test -e "$REC/c"
+	! test -e "$REC/c" || exit 1
 	same "" "$(find "$REC" -maxdepth 1 -name ".new-*")"'
 ok 'with the same target the changes lie over another directory' '
 	cove clone golden c --mount "$T/q:$P:overlay"

@@ -81,7 +81,7 @@ ok 'a mount source that is not here is named, and can be replaced' '
 # ---- damaged and hostile --------------------------------------------------------------
 refused() { # FILE: no sandbox, nothing left, nothing outside
 	rc_is 125 cove import "$1" evil 2>"$T/err" || return 1
-	! test -e "$REC/evil" && same "" "$(find "$REC" -maxdepth 1 -name '.new-*')" && ! test -e "$T/pwned"
+	! test -e "$REC/evil" && same "" "$(find "$REC" -maxdepth 1 -name '.new-*')" && ! test -e "$T/pwned" || exit 1
 }
 ok 'a cut, changed or lengthened archive is refused' '
 	size=$(stat -c %s "$T/box.tar")

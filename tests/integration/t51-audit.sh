@@ -41,7 +41,7 @@ ok 'nothing from inside drives a terminal' '
 	cove exec box -- sh -c ": \"$(printf "\033]0;x\007\342\200\256\177")\"; touch \"$(printf "a\033[31mb\377")\""
 	cove audit box >"$T/out"
 	cove audit --json box >>"$T/out"
-	! LC_ALL=C grep -q "[^[:print:]]" "$T/out"
+	! LC_ALL=C grep -q "[^[:print:]]" "$T/out" || exit 1
 	has "$(cat "$T/out")" "\\x1b[31mb"'
 ok 'long arguments are cut' '
 	cove exec box -- true "$(head -c 20000 /dev/zero | tr "\0" x)"
@@ -96,6 +96,39 @@ edited 'a cut tail' 'the end is cut off' 'head -n -2 "$T/good"'
 edited 'a tail cut in a record' 'the end is cut off' 'head -c -20 "$T/good"'
 edited 'a cut beginning' 'the beginning is missing' 'sed 1,2d "$T/good"'
 
+ends() { records box "$1" | tail -n "$2" | jq -c "[.result, .applied // .discarded, .paths]" | paste -sd" "; }
+ok 'apply and undo: that they begin, how they end, and the paths' '
+	cove run -q box -- sh -c "echo a >one; echo b >sub/two"
+	cove stop -q box
+	cove apply -q --yes box one
+	same "[\"begun\",null,null] [\"done\",1,[\"$P/one\"]]" "$(ends apply 2)"
+	cove undo -q --yes box
+	same "[\"begun\",null,null] [\"done\",1,[\"$P/one\"]]" "$(ends undo 2)"
+	same one "$(cat one)"
+	rc_is 125 cove undo --yes box
+	same "[\"begun\",null,null] [\"failed\",0,[]]" "$(ends undo 2)"
+	cove undo --dry-run box || true
+	same 4 "$(records box undo | wc -l)"'
+ok 'an undo or discard that cannot be recorded does not happen' '
+	cove apply -q --yes box one
+	mv "$LOG" "$T/aside" && mkdir "$LOG"
+	rc_is 125 cove undo --yes box 2>"$T/err"
+	has "$(cat "$T/err")" "cannot be recorded"
+	same a "$(cat one)"
+	rc_is 125 cove discard --yes box
+	rmdir "$LOG" && mv "$T/aside" "$LOG"
+	cove diff --name-only box | grep -q "^sub/two\$"
+	cove undo -q --yes box
+	same one "$(cat one)"'
+ok 'discard: how many and which were thrown away' '
+	cove discard -q --yes box one
+	same "[\"begun\",null,null] [\"done\",1,[\"$P/one\"]]" "$(ends discard 2)"
+	cove run -q box -- sh -c "mkdir lots; cd lots; i=0; while [ \$i -lt 300 ]; do : >f\$i; i=\$((i + 1)); done"
+	cove stop -q box
+	cove discard -q --yes box
+	same "true 302 200 true" "$(records box discard | tail -1 | jq -r "\"\(.all) \(.discarded) \(.paths | length) \(.more)\"")"
+	same "" "$(cove diff --name-only box)"
+	cove audit --verify box'
 ok 'a log that cannot be written refuses commands, but not stop' '
 	cove start -q box
 	mv "$LOG" "$T/aside" && mkdir "$LOG"
@@ -158,7 +191,7 @@ ok 'a one-shot that is kept has one' '
 	name=$(cove ls -q)
 	same "create exec exec-end stop" "$(cove audit --json "$name" | jq -r .event | xargs)"
 	same "[5,1]" "$(records "$name" exec-end | jq -c "[.status, .writes.changed]")"
-	! grep -q hunter2 "$COVE_HOME/sandboxes/$name/audit.jsonl"
+	! grep -q hunter2 "$COVE_HOME/sandboxes/$name/audit.jsonl" || exit 1
 	cove audit --verify "$name"
 	cove rm -q -f "$name"'
 ok 'the key is for its owner only' 'same 600 "$(stat -c %a "$COVE_HOME/audit.key")"'

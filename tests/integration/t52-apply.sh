@@ -40,7 +40,7 @@ ok 'every kind of change lands, and nothing is left to apply' '
 	change "$everything"
 	cove apply --yes s
 	same edited "$(cat one)"; same new "$(cat sub/new)"; same m "$(cat made/in/m)"
-	! test -e sub/two; ! test -e gone; same now-a-file "$(cat dir)"; same x "$(cat file/x)"
+	! test -e sub/two || exit 1; ! test -e gone || exit 1; same now-a-file "$(cat dir)"; same x "$(cat file/x)"
 	same sub/new "$(readlink link)"; same "644 700 755" "$(stat -c %a run sub tool | paste -sd" ")"
 	same "" "$(cove diff --name-only s)"
 	same "" "$(find . -name ".cove*")"
@@ -77,11 +77,25 @@ ok 'undo refuses when the host changed those files since' '
 	echo host >one
 	rc_is 2 cove undo --yes s
 	same host "$(cat one)"; same n "$(cat new)"'
+ok 'undo refuses when the host put a file into a directory that apply made' '
+	fresh; tree "$P" >"$T/before"
+	change "mkdir -p made/in empty; echo m >made/in/m; echo 1 >one"; cove apply -q --yes s
+	tree "$P" >"$T/after"
+	echo host >made/in/h; mkdir empty/mine
+	rc_is 2 cove undo --dry-run s
+	rc_is 2 cove undo --yes s 2>"$T/err"
+	has "$(cat "$T/err")" "made/in: conflict: the host put h into it"
+	has "$(cat "$T/err")" "empty: conflict: the host put mine into it"
+	same "host m 1" "$(cat made/in/h made/in/m one | paste -sd" ")"; test -d empty/mine
+	same "empty made/in" "$(cove undo --yes --json s 2>/dev/null | jq -r ".conflicts[].path" | paste -sd" ")"
+	rm made/in/h; rmdir empty/mine
+	tree "$P" >"$T/now"; diff "$T/after" "$T/now"
+	cove undo -q --yes s; tree "$P" >"$T/undone"; diff "$T/before" "$T/undone"'
 ok 'named paths only; the rest stays' '
 	fresh; change "$everything"
 	cove apply -q --yes s sub/ one
 	same edited "$(cat one)"; same new "$(cat sub/new)"; test -e gone/h
-	! cove diff --name-only s | grep -q "^one\$"
+	! cove diff --name-only s | grep -q "^one\$" || exit 1
 	cove diff --name-only s | grep -q "^gone"
 	cove apply -q --yes s; same "" "$(cove diff --name-only s)"'
 ok 'a path that names nothing is an error' '
@@ -116,7 +130,7 @@ ok 'while it runs: lands, is no change any more, and later edits are' '
 	fresh
 	cove run -q s -- sh -c "echo 1 >one; echo n >new; rm sub/two; mkdir d2; echo x >d2/x"
 	cove apply -q --yes s
-	same 1 "$(cat one)"; same n "$(cat new)"; ! test -e sub/two; same x "$(cat d2/x)"
+	same 1 "$(cat one)"; same n "$(cat new)"; ! test -e sub/two || exit 1; same x "$(cat d2/x)"
 	same "" "$(cove diff --name-only s)"
 	cove exec s -- sh -c "echo 2 >$P/one; rm $P/d2/x"
 	cove diff --name-only s | sort >"$T/names"; same "d2/x one" "$(paste -sd" " "$T/names")"
@@ -139,7 +153,7 @@ ok 'chosen file by file, hunk by hunk' '
 ok 'discard some, then all; no byte is left' '
 	fresh; change "$everything; echo dot >.dotfile"
 	cove discard -q --yes s one gone/h .dotfile
-	! cove diff --name-only s | grep -qE "^(one|gone/h|.dotfile)\$"
+	! cove diff --name-only s | grep -qE "^(one|gone/h|.dotfile)\$" || exit 1
 	cove diff --name-only s | grep -q "^gone/in/g\$"
 	same "one h" "$(cove run -q s -- sh -c "cat one gone/h" | paste -sd" ")"; cove stop -q s
 	rc_is 125 cove discard s
@@ -159,7 +173,7 @@ ok 'two applies at once: one of them lands, nothing is torn' '
 	cove apply -q --yes s & cove apply -q --yes s; wait
 	same "" "$(cove diff --name-only s)"; same edited "$(cat one)"'
 ok 'a directory that cannot be written is refused, and everything is as before' '
-	[ "$(id -u)" != 0 ] || exit 0
+	[ "$(id -u)" != 0 ] || lacks "root writes everywhere"
 	fresh; change "echo 1 >one; echo 2 >sub/two"; chmod 555 sub
 	tree "$P" >"$T/before"
 	rc_is 125 cove apply --yes s; chmod 555 sub
@@ -183,7 +197,7 @@ ok 'what is left is told' '
 	fresh; change "echo 1 >one; echo n >new"
 	same 1 "$(cove apply --yes --json s one | jq .left)"'
 ok 'a stopped undo on another file system gives everything back' '
-	[ "$(id -u)" = 0 ] || exit 0
+	[ "$(id -u)" = 0 ] || lacks "needs root to mount"
 	fresh; rm -rf "$P"; mkdir "$P"; mount -t tmpfs none "$P"; trap "cd /; umount $P" EXIT; cd "$P"
 	mkdir d; echo one >one; ln -s one link; echo x >d/x; tree "$P" >"$T/before"
 	change "echo 1 >one; ln -sf d link; rm -r d; echo n >new; chmod 755 new"; cove diff --name-only s >"$T/names"

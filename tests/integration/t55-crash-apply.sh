@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib/matrix-place.sh"
 . "$(dirname "$0")/../lib/harness.sh"
 . "$(dirname "$0")/../lib/matrix.sh"
-need USERNS
+need USERNS JQ
 P=$T/p
 BASE=$T/base
 quick=${MATRIX_SECONDS:-2}
@@ -178,6 +178,84 @@ ok 'stage and journal are on disk before the first step, all steps before the sa
 	stopped
 	"$INJECT" -l -w files -o "$T/calls" cove apply -q --yes s
 	awk -F "\t" -v p="$P" -v c="$COVE_HOME/sandboxes/s" -f "$T/order" "$T/calls"'
+
+# After the crash, before the next command, somebody edits what has landed and what has not.
+# The n-th rename of an apply: 1 gone away, 2 a, 3 b, 4 c, 5 made/f, 6 n; of its undo: the same
+# from the end.
+few() {
+	cove rm -q -f s >/dev/null 2>&1
+	rm -rf "$P" && mkdir "$P" && for f in a b c gone; do echo "old $f" >"$P/$f"; done
+	cove create -q s --no-mounts --mount "$P:/w:overlay" --net none
+	cove run -q s -- sh -ec "cd /w; for f in a b c n; do echo new \$f >\$f; done; mkdir -p made/in; echo new f >made/f; rm gone"
+	cove stop -q s
+}
+cut_at() { # N CMD...: killed before the n-th rename of the steps
+	cut_n=$1
+	shift
+	rc_is 137 "$INJECT" -n "$cut_n" -s renameat2 -o "$T/hit" "$@" && has "$(cat "$T/hit")" hit
+}
+now() { (cd "$P" && for f in "$@"; do cat "$f" 2>/dev/null || echo "no $f"; done | paste -sd,); }
+saved() { cat "$COVE_HOME/sandboxes/s/quarantine"/*-"$1"; }
+ok 'an apply that was cut off, and nobody edits: it is completed, and the log says so' '
+	few; cut_at 5 cove apply -q --yes s
+	same "new a,new b,new c,no made/f,no n,no gone" "$(now a b c made/f n gone)"
+	cove ls >/dev/null
+	same "new a,new b,new c,new f,new n,no gone" "$(now a b c made/f n gone)"
+	same "" "$(cove diff --name-only s)"
+	same "begun completed" "$(cove audit --json s | jq -r "select(.event == \"apply\").result" | paste -sd" ")"'
+cut_and_edited() {
+	few && cut_at 5 cove apply -q --yes s || return 1
+	echo host a >"$P/a" && echo host c >"$P/c.new" && mv "$P/c.new" "$P/c" && echo host gone >"$P/gone"
+	echo host n >"$P/n" && echo host x >"$P/made/in/x"
+}
+edits="host a,old b,host c,no made/f,host x,host n,host gone"
+judge_edited() {
+	cove ls >/dev/null || return 1
+	same "$edits" "$(now a b c made/f made/in/x n gone)" || return 1
+	same "old a,old c,old gone" "$(for f in a c gone; do saved $f; done | paste -sd,)" || return 1
+	cove diff --name-only s >"$T/left" 2>"$T/err" || { cat "$T/err"; return 1; }
+	same "a b c gone made/f n" "$(paste -sd" " "$T/left")"
+}
+ok 'edits of the host after a cut-off apply survive it and the next one, and are told' '
+	cut_and_edited
+	judge_edited
+	for f in a c gone; do has "$(cat "$T/err")" "$P/$f: changed on the host after an apply was cut off: it stays, and the file it replaced was saved; moved to"; done
+	for f in made made/in n; do has "$(cat "$T/err")" "$P/$f: changed on the host after an apply was cut off: it stays as it is"; done
+	same "755 755" "$(stat -c %a "$P/made" "$P/made/in" | paste -sd" ")"
+	rc_is 2 cove apply -q --yes s 2>"$T/err"
+	for f in a c gone n; do has "$(cat "$T/err")" "$f: conflict"; done
+	same "$edits" "$(now a b c made/f made/in/x n gone)"
+	same "begun,taken back,begun,conflict" "$(cove audit --json s | jq -r "select(.event == \"apply\").result" | paste -sd,)"
+	cove apply -q --yes s b
+	cove apply -q --yes --overwrite s
+	same "new a,new b,new c,new f,host x,new n,no gone" "$(now a b c made/f made/in/x n gone)"
+	same "" "$(find "$P" -name ".cove*")"'
+for mode in kill enospc eio; do
+	matrix 'recovery with edits of the host' cut_and_edited judge_edited $mode "$quick" cove ls
+done
+ok 'an edit of what had not landed yet is no less safe' '
+	for n in 1 2 3 4 5 6; do
+		few; cut_at $n cove apply -q --yes s
+		echo host c >"$P/c"; echo host n >"$P/n"
+		cove diff --name-only s >/dev/null 2>"$T/err"
+		same "old a,old b,host c,host n,old gone" "$(now a b c n gone)"
+		has "$(cat "$T/err")" "$P/c: changed on the host"; has "$(cat "$T/err")" "$P/n: changed on the host"
+		rc_is 2 cove apply -q --yes s; same "old a,old b,host c,host n,old gone" "$(now a b c n gone)"
+	done'
+ok 'edits of the host after a cut-off undo survive it, and are told; nothing is torn' '
+	few; cove apply -q --yes s; cut_at 4 cove undo -q --yes s
+	same "new a,new b,old c,no n" "$(now a b c n)"
+	echo host a >"$P/a"; echo host c >"$P/c"
+	cove ls >/dev/null
+	same "host a,new b,host c,new f,new n,no gone" "$(now a b c made/f n gone)"
+	cove diff --name-only s >"$T/left" 2>"$T/err"
+	same "" "$(cat "$T/left")"
+	for f in a c; do has "$(cat "$T/err")" "$P/$f: changed on the host after an undo was cut off"; done
+	rc_is 2 cove undo -q --yes s
+	same "host a,new b,host c,new f,new n,no gone" "$(now a b c made/f n gone)"
+	few; cove apply -q --yes s; cut_at 4 cove undo -q --yes s; echo host c >"$P/c"; cove ls >/dev/null
+	same "old a,old b,host c,no made/f,no n,old gone" "$(now a b c made/f n gone)"
+	rc_is 2 cove apply -q --yes s 2>"$T/err"; has "$(cat "$T/err")" "c: conflict"; same "host c" "$(cat "$P/c")"'
 
 cove rm -q -f s
 done_testing

@@ -23,7 +23,7 @@ bad() {
 		[ $(wc -l <"$T/e") -le 6 ]
 		has "$(head -n 1 "$T/e")" cove
 		has "$(cat "$T/e")" "$word"
-		! LC_ALL=C grep -q "$(printf "[\001-\010\016-\037]")" "$T/e"
+		! LC_ALL=C grep -q "$(printf "[\001-\010\016-\037]")" "$T/e" || exit 1
 		snapshot | diff "$T/before" -' "$@"
 }
 

@@ -7,6 +7,7 @@
 #   ok TITLE SCRIPT [ARG]  runs SCRIPT (with ARGs as "$@") in a subshell with set -e; its output
 #                          is shown if it fails
 #   skip TITLE WHY
+#   lacks WHY             inside a SCRIPT: this machine or user cannot; a skip, never a pass
 #   must_refuse CMD...     exit 1-124 is a refusal; 0 is a breach; 125 and more prove nothing
 #   rc_is N CMD...         the exit status is N
 #   same WANT GOT          two texts are equal;  has TEXT PART: the one holds the other
@@ -31,7 +32,7 @@ HOME=$T/home
 COVE_HOME=$T/c
 # The commands under test are the built ones, whatever the caller's PATH says first.
 mkdir -m 700 "$HOME" "$COVE_HOME" "$T/bin" && ln -s "$COVE_DIR/cove" "$T/bin/cove" || exit 1
-PATH=$T/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+PATH=$T/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$COVE_SRC/build/peers/usr/sbin
 LC_ALL=C.UTF-8
 export T HOME COVE_HOME COVE_SRC COVE_BIN COVE_DIR PATH LC_ALL
 unset XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME COVE_BACKEND COVE_GUEST CDPATH ENV
@@ -67,7 +68,7 @@ have() {
 	STATIC_GUEST) ! grep -q asan_init "$COVE_DIR/cove-guest" ;;
 	SOURCE) [ -r "$COVE_SRC/Makefile" ] ;;
 	CC) command -v gcc >/dev/null && command -v make >/dev/null ;;
-	TMUX | EXPECT | JQ | GIT | LESS | VI | STRACE | SCRIPT | MUSL_GCC)
+	TMUX | EXPECT | JQ | GIT | LESS | VI | STRACE | SCRIPT | MUSL_GCC | CURL | PYTHON3)
 		command -v "$(echo "$1" | tr 'A-Z_' 'a-z-')" >/dev/null ;;
 	*) echo "# harness: unknown need $1"; return 1 ;;
 	esac
@@ -88,8 +89,14 @@ need() {
 	done
 }
 
+lacks() {
+	echo "$1" >"$T/.lacks"
+	exit 77
+}
+
 ok() {
 	tap_n=$((tap_n + 1))
+	rm -f "$T/.lacks"
 	tap_title=$1
 	tap_script=$2
 	shift 2
@@ -100,6 +107,10 @@ ok() {
 	tap_rc=$?
 	if [ $tap_rc -eq 0 ]; then
 		echo "ok $tap_n - $tap_title"
+		return 0
+	fi
+	if [ $tap_rc -eq 77 ] && [ -e "$T/.lacks" ]; then
+		echo "ok $tap_n - $tap_title # SKIP $(cat "$T/.lacks")"
 		return 0
 	fi
 	tap_failed=$((tap_failed + 1))

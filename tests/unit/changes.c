@@ -1,40 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The change list: every kind of change, what is none, and what was forged. */
-#include "layer_fixture.h"
-#include "tap.h"
-#include "work/change.h"
+#include "change_list.h"
 
 #include <sys/wait.h>
-
-static const struct change *find(const struct changes *c, const char *path)
-{
-	for (size_t i = 0; i < c->n; i++)
-		if (strcmp(c->v[i].path, path) == 0)
-			return &c->v[i];
-	return NULL;
-}
-
-static bool is(const struct changes *c, const char *path, uint32_t kind, uint32_t what)
-{
-	const struct change *f = find(c, path);
-
-	if (f && f->kind == kind && f->what == what)
-		return true;
-	printf("# %s: kind %u what %x %s\n", path, f ? f->kind : 0, f ? f->what : 0,
-	       f ? f->why : "");
-	return false;
-}
-
-static struct changes list_of(const struct fixture *f, const char *const *paths,
-			      uint32_t flags)
-{
-	struct cove_error err = {0};
-	struct changes c = {0};
-
-	OK(changes_list(&c, &f->layers, NULL, paths, flags, &err) == 0, "listed %s",
-	   err.msg);
-	return c;
-}
 
 static bool is_sorted(const struct changes *c)
 {

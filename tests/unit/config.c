@@ -37,7 +37,7 @@ static const char *const good[] = {
 	"agents: [{id: c, backend: {vm: {engine: qemu}}, network: {mode: none}}]",
 	"providers: {build: {command: [ssh, '{target}', cove-guest, --stdio], target: "
 	"h}}",
-	"defaults: {secrets: [{name: A, from: command, command: pass a}]}",
+	"defaults: {secrets: [{name: A, from: command, command: pass a, inject: env}]}",
 };
 
 static const struct {
@@ -90,10 +90,13 @@ static const struct {
 	CASE(true, "agents:\n- id: a\n  routes:\n  - {tool: t, target: host}",
 	     "c.yaml:4: agents[0].routes[0].target: host is not allowed in a project's "
 	     "file"),
-	CASE(true, "defaults:\n secrets: [{name: A, from: command, command: x}]",
+	CASE(true,
+	     "defaults:\n secrets: [{name: A, from: command, command: x, inject: env}]",
 	     "c.yaml:2: defaults.secrets[0]: from: command is not allowed in a project's "
 	     "file"),
-	CASE(true, "profiles:\n p:\n  secrets: [{name: A, from: command, command: x}]",
+	CASE(true,
+	     "profiles:\n p:\n  secrets: [{name: A, from: command, command: x, inject: "
+	     "env}]",
 	     "c.yaml:3: profiles.p.secrets[0]: from: command is not allowed in a "
 	     "project's"),
 	CASE(true, "providers:\n a:\n  command: x",

@@ -285,6 +285,37 @@ static void end_of_link_kills(void)
 	OK(kill(pid, 0) < 0 && errno == ESRCH, "and so did what it ran");
 }
 
+static void environment_of_setup(void)
+{
+	struct exec_opts own = {.flags = WIRE_EXEC_NO_STDIN, .env = "A=mine"};
+	struct exec_opts other = {.flags = WIRE_EXEC_NO_STDIN, .env = "AB=x"};
+	uint8_t p[256];
+	struct wire_out o;
+	struct client c;
+
+	wire_out_init(&o, p, sizeof(p));
+	wire_put_str(&o, WIRE_A_ENV, "A=given");
+	wire_put_str(&o, WIRE_A_ENV, "B=with=sign");
+	client_open(&c, guest);
+	client_hello(&c);
+	link_send(&c.link, WIRE_SETUP, 0, 0, p, o.len);
+	client_exec(&c, 1, &other, ARGV("/usr/bin/env"));
+	OK(said(client_close_of(&c, 1, 5000), 0, "A=given\nB=with=sign\nAB=x\n"),
+	   "every process begins with the variables of SETUP");
+	client_exec(&c, 2, &own, ARGV("/usr/bin/env"));
+	OK(said(client_close_of(&c, 2, 5000), 0, "B=with=sign\nA=mine\n"),
+	   "unless it has its own of that name");
+	client_end(&c);
+	wire_out_init(&o, p, sizeof(p));
+	wire_put_str(&o, WIRE_A_ENV, "no sign");
+	client_open(&c, guest);
+	client_hello(&c);
+	link_send(&c.link, WIRE_SETUP, 0, 0, p, o.len);
+	client_drain(&c);
+	OK(strstr(c.bye, "ENV"), "what is none is refused: %s", c.bye);
+	client_end(&c);
+}
+
 int main(void)
 {
 	struct client c;
@@ -308,5 +339,6 @@ int main(void)
 	OK(client_end(&c) == 0, "the guest ended well");
 	last_ends_the_guest();
 	end_of_link_kills();
+	environment_of_setup();
 	return tap_done();
 }

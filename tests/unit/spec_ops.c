@@ -45,7 +45,8 @@ static void defaults_are_as_documented(void)
 	OK(strcmp(json,
 		  "{\"backend\":\"auto\",\"image\":{\"source\":\"host\"},\"network\":{"
 		  "\"mode\":"
-		  "\"none\",\"allowedHosts\":[],\"allowedPorts\":[],\"rules\":[]},"
+		  "\"none\",\"allowedHosts\":[],\"allowedPorts\":[],\"rules\":[],"
+		  "\"addresses\":[],\"trust\":[]},"
 		  "\"storage\":{"
 		  "\"type\":\"ephemeral\"},\"resources\":{\"memoryMiB\":2048,\"cpus\":2,"
 		  "\"diskGiB\":20,\"ttlSeconds\":0,\"idleSeconds\":0,\"swap\":0,\"pids\":"
@@ -175,7 +176,7 @@ static void all_problems_come_at_once_in_order(void)
 /* What the reader says about head + n times unit + tail. */
 static const char *many(const char *head, const char *unit, size_t n, const char *tail)
 {
-	struct buf text = BUF_INIT(4 << 20);
+	struct buf text = BUF_INIT(32 << 20);
 	struct spec s;
 
 	spec_init(&s);
@@ -206,24 +207,56 @@ static void the_reader_is_bounded(void)
 	   "%s", err.msg);
 	OK(strstr(many("", "a", 300, ": x"), "text of 300 bytes; at most 255"), "%s",
 	   err.msg);
-	OK(strstr(many("", "# x\n", 1 << 18, " "), "a file may have 1048576"), "%s",
+	OK(strstr(many("", "# x\n", 1 << 22, " "), "a file may have 16777216"), "%s",
 	   err.msg);
-	OK(many("", "# x\n", (1 << 18) - 1, "")[0] == '\0',
-	   "comments up to 1 MiB are read");
+	OK(many("", "# x\n", (1 << 22) - 1, "")[0] == '\0',
+	   "comments up to 16 MiB are read");
 	OK(strstr(many("", "? a\n", 1100, ""), "key 'a' is given twice"), "%s", err.msg);
 	for (int i = 0; i < 1100; i++)
 		buf_printf(&wide, "k%d: 1\n", i);
 	OK(strstr(many(wide.data, "", 0, ""), "more than 1024 keys"), "%s", err.msg);
 	buf_clear(&wide);
-	for (int i = 0; i < 200; i++) {
-		buf_printf(&wide, "k%d: [", i);
-		for (int j = 0; j < 250; j++)
-			buf_puts(&wide, "1,");
-		buf_puts(&wide, "]\n");
-	}
-	many(wide.data, "", 0, "");
-	OK(strstr(err.msg, "more than 20000 values"), "%s", err.msg);
+	buf_puts(&wide, "provision: [[");
+	for (int j = 0; j <= SPEC_LIST_MAX; j++)
+		buf_puts(&wide, "x,");
+	OK(strstr(many(wide.data, "", 0, "]]"), "more than 256 words"), "%s", err.msg);
+	OK(strstr(many("k: [", "1,", 65537, "]"), "more than 65536 elements"), "%s",
+	   err.msg);
+	OK(strstr(many("k: [",
+		       "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+		       "1,1],",
+		       32300, "]"),
+		  "more than 1000000 values"),
+	   "%s", err.msg);
 	buf_clear(&wide);
+}
+
+/* Ten thousand rules and hosts are read, and an id that comes twice is found. */
+static void rules_may_be_many(void)
+{
+	struct buf text = BUF_INIT(4 << 20);
+	struct spec s;
+	int r;
+
+	buf_puts(&text, "network:\n  allowedHosts: [");
+	for (int i = 0; i < 10000; i++)
+		buf_printf(&text, "h%d.io,", i % 9000);
+	buf_puts(&text, "]\n  rules:\n");
+	for (int i = 0; i < 10000; i++)
+		buf_printf(&text, "  - {id: r%d, host: h%d.io}\n", i, i);
+	spec_init(&s);
+	r = spec_parse(&s, text.data, text.len, "f", NULL, &err);
+	OK(r == 0 && json_array_size(s.network.rules) == 10000 &&
+		   s.network.allowed_hosts.n == 9000,
+	   "ten thousand rules");
+	spec_clear(&s);
+	buf_puts(&text, "  - {id: r77, host: h.io}\n");
+	spec_init(&s);
+	r = spec_parse(&s, text.data, text.len, "f", NULL, &err);
+	OK(r == COVE_EINVAL && strstr(err.msg, "rules[10000]: id 'r77' is given twice"),
+	   "%s", err.msg);
+	spec_clear(&s);
+	buf_clear(&text);
 }
 
 /* ---- units ------------------------------------------------------------------------- */
@@ -329,6 +362,7 @@ int main(void)
 	parse_goes_over_what_is_there();
 	all_problems_come_at_once_in_order();
 	the_reader_is_bounded();
+	rules_may_be_many();
 	sizes_and_durations();
 	names();
 	return tap_done();

@@ -57,10 +57,9 @@ static const struct {
 	CASE("mounts", ".", "-", "\"mounts\":[]"),
 	CASE("mounts", "./a:b:/c:d:ro", NULL,
 	     "{\"source\":\"./a:b\",\"target\":\"/c:d\",\"mode\":\"ro\"}"),
-	CASE("secrets", "T@a.io,b.io", "U",
-	     "{\"name\":\"U\",\"hosts\":[],\"from\":\"env\"}]"),
+	CASE("secrets", "T@a.io,b.io", "U", "{\"name\":\"U\",\"hosts\":[]}]"),
 	CASE("secrets", "T@a.io", "T@b.io",
-	     "\"secrets\":[{\"name\":\"T\",\"hosts\":[\"b.io\"],\"from\":\"env\"}]"),
+	     "\"secrets\":[{\"name\":\"T\",\"hosts\":[\"b.io\"]}]"),
 	CASE("ports", "8080:80", "22",
 	     "[{\"guest\":80,\"host\":8080},{\"guest\":22,\"host\":22}]"),
 	CASE("gate.allow", "src/**", "doc/**", "\"allow\":[\"src/**\",\"doc/**\"]"),
@@ -113,7 +112,10 @@ static const struct {
 	CASE("mounts", "a:/x/../y:ro", "mounts: '/x/../y' contains '..'"),
 	CASE("network.allowedHosts", "a b", "network.allowedHosts: 'a b' is not a host"),
 	CASE("secrets", "a-b@c.io", "secrets: 'a-b' is not a variable name"),
-	CASE("ports", "0:80", "ports: '0' is not allowed"),
+	CASE("ports", "80:0", "ports: '0' is not allowed"),
+	CASE("ports", "host.example:80:80", "ports: 'host.example:80' is not allowed"),
+	CASE("ports", "1.2.3:80:80", "ports: '1.2.3:80' is not allowed"),
+	CASE("ports", "[::1:80:80", "ports: '[::1:80' is not allowed"),
 	CASE("provision", " ", "provision: ' ' is empty"),
 	CASE("services", "x", "services: expected keys and values"),
 	CASE("network.rules", "x", "network.rules: expected keys and values"),
@@ -149,8 +151,8 @@ static void lists_are_bounded(void)
 
 	spec_init(&s);
 	for (i = 0; i <= SPEC_LIST_MAX && r == 0; i++) {
-		snprintf(text, sizeof(text), "h%d.io", i);
-		r = spec_set(&s, "network.allowedHosts", text, &err);
+		snprintf(text, sizeof(text), "%d", 1000 + i);
+		r = spec_set(&s, "network.allowedPorts", text, &err);
 	}
 	OK(r == COVE_EINVAL && i == SPEC_LIST_MAX + 1 && strstr(err.msg, "more than 256"),
 	   "%s", err.msg);
