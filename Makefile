@@ -44,9 +44,11 @@ CFLAGS := $(BASE) $(OPT) -fPIC -fvisibility=hidden \
 LIBS   := -lyaml -ljansson -lsodium
 
 src_of = $(sort $(wildcard $(1)))
-LIB_SRC   := $(call src_of,$(foreach d,base policy os ipc spec text backend work core api,src/$(d)/*.c))
+LIB_SRC   := $(call src_of,$(foreach d,base policy os ipc spec text vm backend work core api,src/$(d)/*.c))
 CLI_SRC   := $(call src_of,src/cli/*.c)
-GUEST_SRC := $(call src_of,src/guest/*.c) src/base/buf.c src/base/io.c src/ipc/wire.c src/ipc/link.c
+GUEST_SRC := $(call src_of,src/guest/*.c) src/base/buf.c src/base/io.c \
+	$(addprefix src/ipc/,wire.c link.c netmux.c muxend.c muxstream.c) \
+	$(addprefix src/os/,netcapture.c capture.c who.c proctree.c)
 UNIT_SRC  := $(call src_of,tests/unit/*.c)
 FUZZ_SRC  := $(call src_of,tests/fuzz/*.c)
 
@@ -96,7 +98,15 @@ EGRESS_LINK := $(if $(STATIC),-static-pie)
 # The reader of archives that may be anybody's.
 UNPACK_OBJ := $(PROG)/src/roles/unpack.o $(PROG)/src/roles/unpack_file.o
 
-BINS := $(B)/cove $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack $(B)/cove-egress
+# The first process of a machine's namespaces.
+VMM_OBJ := $(PROG)/src/roles/vmm.o $(PROG)/src/roles/vmm_open.o
+
+# The files of a virtual machine.
+FS_SRC := $(call src_of,src/fs/*.c)
+FS_OBJ := $(addprefix $(PROG)/,$(FS_SRC:.c=.o) src/roles/fs.o src/base/io.o src/base/buf.o src/os/confine.o src/os/landlock.o)
+
+BINS := $(B)/cove $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack $(B)/cove-egress \
+	$(B)/cove-vmm $(B)/cove-fs
 LIBSO := $(B)/libcove.so.1
 
 all: $(BINS) $(LIBSO) $(B)/libcove.a $(B)/embed
@@ -108,6 +118,8 @@ setup-test:
 	@tools/setup.sh test
 setup-bench:
 	@tools/setup.sh bench
+setup-kvm:
+	@tools/setup.sh kvm
 
 # ---- generated: the seccomp filter, as a BPF program compiled in ---------------------
 $(B)/tools/seccomp-gen: tools/seccomp-gen.c tools/seccomp-policy.c tools/bpf-asm.c \
@@ -123,7 +135,13 @@ $(B)/gen/seccomp_scan.h: src/roles/scan.seccomp $(B)/tools/seccomp-gen
 $(B)/gen/seccomp_unpack.h: src/roles/unpack.seccomp $(B)/tools/seccomp-gen
 	@mkdir -p $(@D)
 	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/unpack/g;s/GUEST/UNPACK/g" $@.tmp > $@ && rm $@.tmp
-GENERATED := $(B)/gen/seccomp_guest.h
+$(B)/gen/seccomp_monitor.h: src/vm/monitor.seccomp $(B)/tools/seccomp-gen
+	@mkdir -p $(@D)
+	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/monitor/g;s/GUEST/MONITOR/g" $@.tmp > $@ && rm $@.tmp
+$(B)/gen/seccomp_fs.h: src/roles/fs.seccomp $(B)/tools/seccomp-gen
+	@mkdir -p $(@D)
+	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/fs/g;s/GUEST/FS/g" $@.tmp > $@ && rm $@.tmp
+GENERATED := $(B)/gen/seccomp_guest.h $(B)/gen/seccomp_monitor.h
 $(LIB_OBJ) $(filter %.o,$(PROGLIB)): | $(GENERATED)
 
 # ---- objects ------------------------------------------------------------------------
@@ -184,7 +202,8 @@ $(B)/libegress.a: $(EGRESS_OBJ)
 	@rm -f $@
 	$(AR) rcsD $@ $^
 $(B)/cove-egress: $(B)/src/roles/egress.o $(B)/libegress.a \
-		$(patsubst src/%.c,$(B)/src/%.o,$(call src_of,src/policy/*.c src/base/*.c)) $(addprefix $(B)/src/os/,confine.o landlock.o)
+		$(patsubst src/%.c,$(B)/src/%.o,$(call src_of,src/policy/*.c src/base/*.c)) $(addprefix $(B)/src/os/,confine.o landlock.o) \
+		$(addprefix $(B)/src/ipc/,wire.o netmux.o muxend.o muxstream.o)
 	$(CC) $(EGRESS_LINK) $(LDSAN) $^ $(EGRESS_LIBS) -o $@
 
 # ---- libraries and programs ----------------------------------------------------------
@@ -199,8 +218,16 @@ $(B)/cove: $(CLI_OBJ) $(PROGLIB)
 $(B)/cove-keeper: $(KEEPER_OBJ) $(PROGLIB)
 	$(PROGLINK) $^ $(PROGLIBS) -o $@
 $(UNPACK_OBJ): | $(B)/gen/seccomp_unpack.h
+$(B)/cove-vmm: $(VMM_OBJ)
+	$(PROGLINK) $^ -o $@
 $(B)/cove-unpack: $(UNPACK_OBJ) $(PROGLIB)
 	$(PROGLINK) $^ $(PROGLIBS) -o $@
+$(PROG)/src/roles/fs.o: | $(B)/gen/seccomp_fs.h
+$(B)/cove-fs: $(FS_OBJ)
+	$(PROGLINK) $^ -o $@
+$(B)/libfs.a: $(FS_SRC:%.c=$(B)/%.o)
+	@rm -f $@
+	$(AR) rcsD $@ $^
 $(B)/cove-guest: $(GUEST_OBJ)
 	$(GUESTCC) $(GUESTLD) $^ -o $@
 $(B)/embed: examples/embed.c $(LIBSO)
@@ -216,6 +243,16 @@ $(B)/unit/scan%: tests/unit/scan%.c $(B)/libscan.a $(B)/libcove.a tests/lib/tap.
 $(B)/unit/egress%: tests/unit/egress%.c $(B)/libegress.a $(B)/libcove.a tests/lib/tap.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libegress.a $(B)/libcove.a $(LDSAN) $(LIBS) $(EGRESS_LIBS) -o $@
+# Those that play a machine's network have the guest's end of it in them.
+NETPUMP_OBJ := $(addprefix $(B)/src/guest/,netpump.o netwho.o)
+$(B)/unit/egress_mux $(B)/unit/egress_edge_machine: $(B)/unit/%: tests/unit/%.c $(NETPUMP_OBJ) \
+		$(B)/libegress.a $(B)/libcove.a tests/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Itests/lib $< $(NETPUMP_OBJ) $(B)/libegress.a $(B)/libcove.a $(LDSAN) $(LIBS) \
+		$(EGRESS_LIBS) -o $@
+$(B)/unit/fs_%: tests/unit/fs_%.c $(B)/libfs.a $(B)/libcove.a tests/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libfs.a $(B)/libcove.a $(LDSAN) -o $@
 # Fuzz targets replay their corpus under any compiler; `make fuzz` builds them for libFuzzer.
 $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libcove.a
 	@mkdir -p $(@D)
@@ -223,6 +260,9 @@ $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libcove.a
 $(B)/fuzz/toml $(B)/fuzz/scan: $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libscan.a $(B)/libcove.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libscan.a $(B)/libcove.a $(LDSAN) $(LIBS) $(SCAN_LIBS) -o $@
+$(B)/fuzz/fs_%: tests/fuzz/fs_%.c tests/lib/fuzz.h $(B)/libfs.a $(B)/libcove.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libfs.a $(B)/libcove.a $(LDSAN) -o $@
 $(B)/fuzz/egress%: tests/fuzz/egress%.c tests/lib/fuzz.h $(B)/libegress.a $(B)/libcove.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libegress.a $(B)/libcove.a $(LDSAN) $(LIBS) $(EGRESS_LIBS) -o $@
@@ -251,14 +291,58 @@ MUTATE_SRC := $(call src_of,tests/lib/mutate*.c)
 $(B)/escape/mutate: $(MUTATE_SRC) tests/lib/mutate.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $(MUTATE_SRC) -o $@
-TOOL_BIN := $(B)/escape/attack $(B)/escape/evil-guest $(B)/escape/reaper $(B)/escape/inject \
-	$(B)/escape/mutate
+# fs_mount mounts a directory of this host through cove-fs and the guest's pump; fs_torture
+# is what it then has to bear.
+$(B)/escape/fs_mount: tests/lib/fs_mount.c src/guest/fusepump.c src/base/io.c src/base/buf.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Isrc -Iinclude -pthread $(filter %.c,$^) -o $@
+# The first program of a machine that tries an installed kernel; static, with what installs it.
+PROBE_SRC := tests/lib/machine_probe.c $(call src_of,src/vm/kernel*.c src/vm/modules*.c) \
+	$(addprefix src/,vm/cpio.c vm/initramfs.c base/buf.c base/error.c base/io.c os/treewalk.c \
+	os/reach.c os/netcapture.c os/capture.c)
+$(B)/escape/machine-probe: $(PROBE_SRC) $(wildcard src/vm/*.h src/os/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Iinclude -Isrc -static $(PROBE_SRC) -ljansson -lsodium -o $@
+$(B)/escape/fs_torture: tests/lib/fs_torture.c tests/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Itests/lib -static $< -o $@
+TOOL_BIN := $(B)/escape/fs_mount $(B)/escape/fs_torture $(B)/escape/attack $(B)/escape/evil-guest $(B)/escape/reaper $(B)/escape/inject \
+	$(B)/escape/mutate $(B)/escape/machine-probe
 
 fuzz-bin: $(FUZZ_BIN)
 tests-bin: $(UNIT_BIN) $(FUZZ_BIN) $(TOOL_BIN)
 
 test: setup-test
 	@tools/test.sh
+
+# The nested machine: emulated, but with a /dev/kvm that runs ordinary guests (docs/nested.md).
+N := $(B)/nested
+NESTED_MODULES := virtio_pci virtio_blk virtio_console virtio_rng virtiofs overlay kvm_amd fuse \
+	erofs loop tun nf_tables nft_tproxy vhost_vsock
+$(N)/vmlinuz:
+	@tools/nested/kernel.sh $(@D)
+$(N)/init: tools/nested/init.c
+	@mkdir -p $(@D)
+	$(MUSL) -std=gnu11 -D_GNU_SOURCE -O2 $(WARN) -static $< -o $@
+$(N)/tsc: tools/nested/tsc.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O2 $(WARN) -static $< -o $@
+$(N)/initramfs: $(N)/init $(N)/vmlinuz tools/nested/initramfs.py Makefile
+	tools/nested/initramfs.py $@ $< $(N)/modules $(NESTED_MODULES)
+# A guest for QEMU in there, and the probe of /dev/kvm as a command.
+$(N)/hello: tests/nested/hello.c
+	@mkdir -p $(@D)
+	$(MUSL) -std=gnu11 -D_GNU_SOURCE -O2 $(WARN) -static $< -o $@
+$(N)/hello.cpio: $(N)/hello tools/nested/initramfs.py
+	tools/nested/initramfs.py $@ $<
+$(N)/probe: tests/nested/probe.c $(call src_of,src/vm/kvm_probe*.c src/vm/kvm_probe*.h)
+	@mkdir -p $(@D)
+	$(CC) $(BASE) -O2 -g -static $(filter %.c,$^) -o $@
+nested: $(addprefix $(N)/,vmlinuz initramfs tsc hello.cpio probe)
+
+test-kvm: setup-kvm
+	@$(MAKE) --no-print-directory -s all $(TOOL_BIN) nested
+	@tools/nested/test.py $(B) $(SCRIPTS)
 
 bench: setup-bench all
 	@bench/run.sh
@@ -275,8 +359,8 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/cove $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	install -m 755 $(B)/cove $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack \
-		$(B)/cove-egress $(DESTDIR)$(LIBEXECDIR)/
+	install -m 755 $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack $(B)/cove-vmm \
+		$(B)/cove-egress $(B)/cove-fs $(DESTDIR)$(LIBEXECDIR)/
 	install -m 644 $(B)/libcove.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIBSO) $(DESTDIR)$(LIBDIR)/
 	ln -sfn libcove.so.1 $(DESTDIR)$(LIBDIR)/libcove.so
@@ -292,5 +376,5 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all setup setup-test setup-bench test tests-bin fuzz-bin bench run install clean fuzz FORCE
--include $(LIB_OBJ:.o=.d) $(SCAN_OBJ:.o=.d) $(EGRESS_OBJ:.o=.d) $(B)/src/roles/scan.d $(B)/src/roles/egress.d $(UNPACK_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)
+.PHONY: all setup setup-test setup-bench setup-kvm nested test test-kvm tests-bin fuzz-bin bench run install clean fuzz FORCE
+-include $(FS_OBJ:.o=.d) $(FS_SRC:%.c=$(B)/%.d) $(LIB_OBJ:.o=.d) $(SCAN_OBJ:.o=.d) $(EGRESS_OBJ:.o=.d) $(B)/src/roles/scan.d $(B)/src/roles/egress.d $(UNPACK_OBJ:.o=.d) $(VMM_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)

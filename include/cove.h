@@ -556,6 +556,34 @@ COVE_API int cove_ports_handle_json(struct cove *s, char **ret, struct cove_erro
 COVE_API int cove_volumes_json(char **ret, struct cove_error *err);
 COVE_API int cove_volume_remove(const char *volume, struct cove_error *err);
 
+/* ---- kernels of virtual machines ------------------------------------------------ */
+
+struct cove_kernel_options {
+	uint32_t size;
+	uint32_t flags; /* 0 */
+	/* cove_kernel_install(): a package file at hand; NULL: it is fetched. */
+	const char *deb;
+	/* Called while it works (NULL: not called); all 0: it cannot be told. */
+	void (*progress)(void *arg, const char *what, uint64_t done, uint64_t all);
+	void *arg;
+};
+
+/* Unpacks the distribution's kernel for virtual machines, with the modules that a guest
+ * needs. Nothing is installed on the host, and nobody has to be root. If it is there
+ * already, it is checked. ret_name (may be NULL) gets its name; o may be NULL. */
+COVE_API int cove_kernel_install(const struct cove_kernel_options *o, char **ret_name,
+				 struct cove_error *err);
+/* A kernel of one's own: an image (bzImage or ELF), and the directory with its modules,
+ * or NULL if all that a guest needs is built in. */
+COVE_API int cove_kernel_add(const char *kernel, const char *image, const char *modules,
+			     struct cove_error *err);
+/* [{"name":..,"version":..,"bytes":..,"modules":..,"default":..,"source":..,
+ *   "installedAt":seconds since 1970}]; a damaged one has "problem". */
+COVE_API int cove_kernels_json(char **ret, struct cove_error *err);
+/* The one that is used from now on. */
+COVE_API int cove_kernel_default(const char *kernel, struct cove_error *err);
+COVE_API int cove_kernel_remove(const char *kernel, struct cove_error *err);
+
 /* What happened to a sandbox that its user should know and was not told yet, a line each:
  * files that appeared in a rw mount where the host would run them, and where they were
  * taken; what a recovery after a crash left as the host had it; of a removed sandbox,

@@ -112,6 +112,8 @@ static uint32_t parse_action(const char *s)
 
 	if (strcmp(s, "allow") == 0)
 		return SECCOMP_RET_ALLOW;
+	if (strcmp(s, "nothing") == 0)
+		return SECCOMP_RET_ERRNO; /* error 0: not carried out, and success */
 	if (strcmp(s, "kill") == 0)
 		return SECCOMP_RET_KILL_PROCESS;
 	if (!lookup(errnos, s, &e))

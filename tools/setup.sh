@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh [test|bench] - the Debian packages that the build (and the tests) need: installs
+# setup.sh [test|bench|kvm] - the Debian packages that the build (and the tests) need: installs
 # what is missing when it may (root, or sudo without a password), else names the one command.
 # Without a missing package it is silent and takes a few milliseconds.
 set -eu
@@ -10,12 +10,13 @@ build='gcc make pkg-config libc6-dev linux-libc-dev musl-tools libyaml-dev libja
 	libzstd-dev nettle-dev libssl-dev libc-ares-dev'
 [ "$(uname -m)" != x86_64 ] || build="$build libhyperscan-dev"
 tests='clang clang-format cppcheck shellcheck libclang-rt-14-dev jq tmux expect mandoc git
-	procps less vim-tiny openssl curl wget python3 nodejs dnsmasq-base ca-certificates'
+	procps less vim-tiny openssl curl wget python3 nodejs dnsmasq-base ca-certificates qemu-system-x86 xz-utils'
 
 peers='nginx'
 case ${1:-} in
 test) ;;
 bench) tests='python3 openssl' peers='nginx passt slirp4netns' ;;
+kvm) tests='qemu-system-x86 qemu-system-common e2fsprogs python3 jq procps' peers='' ;;
 *) tests='' peers='' ;;
 esac
 

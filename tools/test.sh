@@ -113,6 +113,14 @@ tap() { # LABEL CMD...
 	fi
 }
 
+# Two at a time, for tests that use nothing but the processor: each prints when it is done.
+pairs=0
+beside() { # CMD...
+	"$@" &
+	pairs=$((pairs + 1))
+	[ $((pairs % 2)) -ne 0 ] || wait
+}
+
 # ---- build ---------------------------------------------------------------------------
 tier 'build'
 began=$(now)
@@ -171,8 +179,9 @@ if wanted T1; then
 	for dir in "$release" "$asan"; do
 		for t in "$dir"/unit/*; do
 			case $t in *.d | *'*') continue ;; esac
-			tap "T1 $(basename "$dir") $(basename "$t")" "$t"
+			beside tap "T1 $(basename "$dir") $(basename "$t")" "$t"
 		done
+		wait
 		check "T1 $(basename "$dir") embed example" env COVE_HOME="$stage/embed" "$dir/embed"
 	done
 fi
@@ -181,12 +190,15 @@ if wanted T5; then
 	tier 'T5 fuzz'
 	for c in tests/fuzz/*.c; do
 		name=$(basename "$c" .c)
-		check "T5 replay $name" replay "$name"
+		beside check "T5 replay $name" replay "$name"
 	done
+	wait
+	tools/fuzz.sh 1 none >/dev/null 2>&1 # builds them all, once
 	for c in tests/fuzz/*.c; do
 		name=$(basename "$c" .c)
-		check "T5 libFuzzer $name" tools/fuzz.sh "${FUZZ_SECONDS:-3}" "$name"
+		beside check "T5 libFuzzer $name" tools/fuzz.sh "${FUZZ_SECONDS:-3}" "$name"
 	done
+	wait
 fi
 
 # ---- T3 integration, T4 escape --------------------------------------------------------------

@@ -4,6 +4,8 @@
 
 #include "backend/backend.h"
 #include "base/util.h"
+#include "core/box.h"
+#include "core/store.h"
 #include "os/landlock.h"
 #include "os/seccomp.h"
 
@@ -26,10 +28,11 @@ static json_t *backend_names(void)
 
 int cove_version_json(char **ret, struct cove_error *err)
 {
-	return json_out(json_pack("{s:s, s:i, s:o, s:{s:[s,s], s:[s], s:[s,s,s], s:s}}",
+	return json_out(json_pack("{s:s, s:i, s:o, s:{s:[s,s], s:[s,s,s,s], s:[s,s,s,s,s], s:s}}",
 				  "version", COVE_VERSION, "abi", COVE_ABI, "backends",
 				  backend_names(), "features", "images", "host", "rootfs",
-				  "network", "none", "mounts", "overlay", "ro", "rw",
+				  "network", "none", "allowlist", "open", "learn",
+				  "mounts", "overlay", "ro", "rw", "copy", "volume",
 				  "seccompFilter", seccomp_guest_digest()),
 			ret, ERR(err));
 }
@@ -80,18 +83,26 @@ int cove_doctor_json(char **ret, int *ret_usable, struct cove_error *err)
 	json_t *checks = json_array();
 	struct cove_error why = {0};
 	struct utsname u = {0};
-	bool ok = false;
+	bool ok = false, vm = false;
+	struct store st;
 	int r;
 
 	err = ERR(err);
 	if (!checks)
 		return fail_nomem(err);
 	uname(&u);
-	backend_process.probe(checks, &why);
-	json_array_append_new(checks, trial_check(&ok));
-	r = json_out(json_pack("{s:s, s:i, s:{s:{s:b}}, s:o}", "kernel", u.release,
-			       "landlockAbi", landlock_abi(), "backends", "process",
-			       "usable", ok, "checks", checks),
+	r = store_open(&st, &why);
+	if (r == 0) {
+		box_probe(&backend_process, &st, checks, &why);
+		json_array_append_new(checks, trial_check(&ok));
+		why = (struct cove_error){0};
+		vm = box_probe(&backend_vm, &st, checks, &why) == 0;
+		store_close(&st);
+	}
+	r = json_out(json_pack("{s:s, s:i, s:{s:{s:b}, s:{s:b}}, s:o}", "kernel",
+			       u.release, "landlockAbi", landlock_abi(), "backends",
+			       "process", "usable", ok, "vm", "usable", vm, "checks",
+			       checks),
 		     ret, err);
 	if (r == 0 && ret_usable)
 		*ret_usable = ok;

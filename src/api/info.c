@@ -100,7 +100,7 @@ static json_t *describe(struct store *st, const char *name, bool full)
 				 "problem", err.msg, "hint", err.hint);
 	o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:I}", "name", name, "state",
 		      running ? "running" : "stopped", "backend",
-		      spec.backend == BACKEND_AUTO ? "auto" : "process", "image",
+		      spec_backend_name(spec.backend), "image",
 		      image_text(&spec, image, sizeof(image)), "mounts",
 		      mounts_json(&spec), "changes",
 		      (json_int_t)store_count_changes(st, name, 100000));

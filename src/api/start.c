@@ -8,7 +8,6 @@
 #include "core/net.h"
 #include "core/provision.h"
 #include "core/secret.h"
-#include "core/who.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -30,7 +29,7 @@ static int64_t check_disk(void *arg)
 static void started(void *arg, const struct stream *st)
 {
 	if (!st->exited)
-		execs_started(arg, st->id, st->pid, who_now());
+		box_started(arg, st->id, st->pid, st->since);
 }
 
 /* Which process each command began with. */
@@ -39,7 +38,7 @@ static void note_started(void *arg)
 	struct cove *s = arg;
 
 	session_read(s->session);
-	session_each(s->session, started, &s->box.execs);
+	session_each(s->session, started, &s->box);
 }
 
 static void net_turn_inproc(void *arg)
@@ -106,8 +105,10 @@ static int start_keeper(struct cove *s, const struct cove_start_options *o,
 			struct cove_error *err)
 {
 	struct secrets *secrets = NULL;
-	int r = start_secrets(&secrets, &s->store, s->name, &s->spec, o, err);
+	int r = box_prepare(&s->spec, &s->store, err);
 
+	if (r == 0)
+		r = start_secrets(&secrets, &s->store, s->name, &s->spec, o, err);
 	if (r == 0)
 		r = spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
 				 secrets, err);

@@ -10,6 +10,7 @@
 #define COVE_BACKEND_BACKEND_H
 
 #include "base/error.h"
+#include "os/capture.h"
 #include "os/cgroup.h"
 #include "os/freeze.h"
 #include "spec/spec.h"
@@ -53,6 +54,7 @@ struct place_config {
 	const char *hostname;  /* inside */
 	const char *hosts;     /* host file to show as /etc/hosts; NULL: the shared one */
 	const char *cache_dir; /* shared between sandboxes of this user */
+	const char *kernels;   /* directory of the kernels of machines */
 	const char *guest;     /* path of cove-guest */
 	const char *home_dir; /* host directory behind the user's home; NULL: in memory */
 	const char *root_layer; /* the same for an image's root */
@@ -66,19 +68,6 @@ struct place_config {
 	 */
 	void (*cgroup_made)(void *arg, const struct cgroup *c);
 	void *arg;
-};
-
-/* Sockets in the sandbox's network namespace: two listeners that get every TCP connection
- * (getsockname() of an accepted one is what the program asked for), two that get every
- * datagram to port 53, and one that can be asked who has a socket there. All but the last
- * are non-blocking. */
-enum place_capture {
-	CAPTURE_TCP4,
-	CAPTURE_TCP6,
-	CAPTURE_UDP4,
-	CAPTURE_UDP6,
-	CAPTURE_DIAG,
-	CAPTURE_COUNT
 };
 
 /* A limit or layer that is not in force though the spec has it. */
@@ -97,26 +86,43 @@ struct place {
 	uint32_t host_uid;      /* the id that the sandbox's user has outside */
 	int landlock_abi;
 	uint64_t nproc, fsize; /* rlimits of its processes, fixed at the start; 0: none */
-	int capture[CAPTURE_COUNT]; /* -1 without, and once taken */
+	/* Sockets in the sandbox's network namespace (os/capture.h); -1 without, and once
+	 * taken. */
+	int capture[CAPTURE_COUNT];
+	/* Of a machine, instead: the stream on which its connections come
+	 * (ipc/netmux.h); -1 without, and once taken. */
+	int net;
+	struct vm *vm; /* of the vm backend (backend/vm_impl.h); or NULL */
 };
 /* One that never started: release() finds nothing to do. */
 static inline struct place place_none(void)
 {
-	struct place p = {.link = -1, .pidfd = -1, .etc_ref = -1, .freeze = FREEZE_INIT};
+	struct place p = {
+		.link = -1, .pidfd = -1, .etc_ref = -1, .freeze = FREEZE_INIT, .net = -1};
 
 	for (int i = 0; i < CAPTURE_COUNT; i++)
 		p.capture[i] = -1;
 	return p;
 }
 
+struct wire_out;
 struct backend {
 	const char *name;
 	/* Tries it for real; 0 or an error that says what is missing, with the fix as
-	 * hint. checks (may be NULL): array to append {"name","ok","detail","fix"} to. */
-	int (*probe)(json_t *checks, struct cove_error *err);
+	 * hint. checks (may be NULL): array to append {"name","backend","ok","detail",
+	 * "fix"} to. Of the config only the directories count. */
+	int (*probe)(const struct place_config *c, json_t *checks,
+		     struct cove_error *err);
+	/* What takes long, is shared by many starts, and is done before the first: says
+	 * so by log lines. start() does it too, but perhaps where nobody is told. NULL:
+	 * nothing. Of the config, spec, guest and directories count. */
+	int (*prepare)(const struct place_config *c, struct cove_error *err);
 	/* Blocks until the guest runs; on failure the message names the stage. */
 	int (*start)(struct place *p, const struct place_config *c,
 		     struct cove_error *err);
+	/* Adds to the guest's SETUP what a place of this kind needs. NULL: nothing. */
+	int (*setup)(const struct place *p, const struct place_config *c,
+		     struct wire_out *o, struct cove_error *err);
 	/* Appends items {"item","required","actual","ok"}; returns how many fall short.
 	 */
 	int (*attest)(struct place *p, const struct place_config *c, json_t *items,
@@ -133,11 +139,14 @@ struct backend {
 };
 
 extern const struct backend backend_process;
+extern const struct backend backend_vm;
 
 const struct backend *const *backend_list(void); /* strongest first, NULL-terminated */
 
-/* The backend for a spec: what was asked for is met or refused, never weakened. */
-int backend_pick(const struct backend **ret, enum spec_backend want,
+/* The backend for c->spec: what was asked for is met or refused, never weakened. */
+int backend_pick(const struct backend **ret, const struct place_config *c,
 		 struct cove_error *err);
+/* Would `auto` take it: everything is there, and it is not emulated? */
+bool backend_vm_is_best(const struct place_config *c);
 
 #endif

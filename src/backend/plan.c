@@ -13,7 +13,7 @@
 
 /* ---- building blocks ------------------------------------------------------------ */
 
-static const char *keep(struct plan *p, const char *s)
+const char *plan_keep(struct plan *p, const char *s)
 {
 	size_t n;
 	char *at;
@@ -37,11 +37,11 @@ static const char *keep_number(struct plan *p, uint64_t v)
 	char text[32];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
-	return v ? keep(p, text) : NULL;
+	return v ? plan_keep(p, text) : NULL;
 }
 
-static struct op *add(struct plan *p, enum op_kind kind, const char *source,
-		      const char *target, uint32_t flags)
+struct op *plan_add(struct plan *p, enum op_kind kind, const char *source,
+		    const char *target, uint32_t flags)
 {
 	struct op *o = &p->ops[p->n_ops];
 
@@ -51,18 +51,18 @@ static struct op *add(struct plan *p, enum op_kind kind, const char *source,
 	else
 		p->full = true;
 	*o = (struct op){.kind = kind, .flags = flags, .fd = -1, .layer_fd = -1};
-	o->source = keep(p, source);
-	o->target = keep(p, target && target[0] == '/' ? target + 1 : target);
+	o->source = plan_keep(p, source);
+	o->target = plan_keep(p, target && target[0] == '/' ? target + 1 : target);
 	return o;
 }
 
-static void grant(struct plan *p, const char *path, uint64_t rights, bool optional)
+void plan_grant(struct plan *p, const char *path, uint64_t rights, bool optional)
 {
 	if (p->n_grants == PLAN_GRANTS_MAX)
 		p->full = true;
 	else
 		p->grants[p->n_grants++] =
-			(struct landlock_grant){keep(p, path), rights, optional};
+			(struct landlock_grant){plan_keep(p, path), rights, optional};
 }
 
 /* ---- the parts of a root -------------------------------------------------------- */
@@ -85,10 +85,10 @@ static void add_system_dirs(struct plan *p)
 			if (n <= 0)
 				continue;
 			to[n] = '\0';
-			add(p, OP_SYMLINK, to, dirs[i], 0);
+			plan_add(p, OP_SYMLINK, to, dirs[i], 0);
 		} else {
-			add(p, OP_BIND, dirs[i], dirs[i], OPF_RDONLY);
-			grant(p, dirs[i], LL_READ_EXEC, false);
+			plan_add(p, OP_BIND, dirs[i], dirs[i], OPF_RDONLY);
+			plan_grant(p, dirs[i], LL_READ_EXEC, false);
 		}
 	}
 }
@@ -105,16 +105,17 @@ static void add_dev(struct plan *p)
 		{"pts/ptmx",        "/dev/ptmx"  },
 	};
 
-	add(p, OP_DIR, NULL, "/dev", 0);
+	plan_add(p, OP_DIR, NULL, "/dev", 0);
 	for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
-		add(p, OP_BIND, nodes[i], nodes[i], OPF_DEV | OPF_FILE);
+		plan_add(p, OP_BIND, nodes[i], nodes[i], OPF_DEV | OPF_FILE);
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
-		add(p, OP_SYMLINK, links[i][0], links[i][1], 0);
-	add(p, OP_DIR, NULL, "/dev/pts", 0);
-	add(p, OP_DEVPTS, NULL, "/dev/pts", 0);
-	add(p, OP_DIR, NULL, "/dev/shm", 0);
-	grant(p, "/dev", LL_READ | LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV, false);
-	grant(p, "/dev/shm", LL_FULL, false);
+		plan_add(p, OP_SYMLINK, links[i][0], links[i][1], 0);
+	plan_add(p, OP_DIR, NULL, "/dev/pts", 0);
+	plan_add(p, OP_DEVPTS, NULL, "/dev/pts", 0);
+	plan_add(p, OP_DIR, NULL, "/dev/shm", 0);
+	plan_grant(p, "/dev", LL_READ | LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV,
+		   false);
+	plan_grant(p, "/dev/shm", LL_FULL, false);
 }
 
 /* Directories of the root that the sandbox may write. The rest of the root, a tmpfs of
@@ -125,13 +126,13 @@ static void add_writable(struct plan *p, const struct place_config *c)
 	static const char *const dirs[] = {"/tmp", "/run", "/var/tmp"};
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-		add(p, OP_DIR, NULL, dirs[i], 0);
-		grant(p, dirs[i], LL_FULL, false);
+		plan_add(p, OP_DIR, NULL, dirs[i], 0);
+		plan_grant(p, dirs[i], LL_FULL, false);
 	}
-	add(p, OP_DIR, NULL, c->home, 0);
+	plan_add(p, OP_DIR, NULL, c->home, 0);
 	if (c->home_dir)
-		add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
-	grant(p, c->home, LL_FULL, false);
+		plan_add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
+	plan_grant(p, c->home, LL_FULL, false);
 }
 
 static int add_host_root(struct plan *p, const struct place_config *c,
@@ -140,20 +141,20 @@ static int add_host_root(struct plan *p, const struct place_config *c,
 	char etc[4096];
 	struct op *o;
 
-	o = add(p, OP_ROOT_TMPFS, NULL, "", 0);
+	o = plan_add(p, OP_ROOT_TMPFS, NULL, "", 0);
 	o->arg = keep_number(p, c->spec->resources.memory_bytes);
 	if (etc_ensure(c->cache_dir, etc, sizeof(etc), &p->etc_ref, err) < 0)
 		return wrap(err, "copy of /etc");
-	grant(p, "/", LL_READ_DIR, false);
+	plan_grant(p, "/", LL_READ_DIR, false);
 	add_system_dirs(p);
-	add(p, OP_BIND, etc, "/etc", OPF_RDONLY | OPF_HIDDEN);
+	plan_add(p, OP_BIND, etc, "/etc", OPF_RDONLY | OPF_HIDDEN);
 	if (c->hosts)
-		add(p, OP_BIND, c->hosts, "/etc/hosts",
-		    OPF_RDONLY | OPF_FILE | OPF_HIDDEN);
-	grant(p, "/etc", LL_READ, false);
-	add(p, OP_DIR, NULL, "/proc", 0);
-	add(p, OP_PROC, NULL, "/proc", 0);
-	grant(p, "/proc", LL_READ | LL_WRITE_FILE | LL_TRUNCATE, false);
+		plan_add(p, OP_BIND, c->hosts, "/etc/hosts",
+			 OPF_RDONLY | OPF_FILE | OPF_HIDDEN);
+	plan_grant(p, "/etc", LL_READ, false);
+	plan_add(p, OP_DIR, NULL, "/proc", 0);
+	plan_add(p, OP_PROC, NULL, "/proc", 0);
+	plan_grant(p, "/proc", LL_READ | LL_WRITE_FILE | LL_TRUNCATE, false);
 	add_dev(p);
 	add_writable(p, c);
 	return 0;
@@ -162,20 +163,20 @@ static int add_host_root(struct plan *p, const struct place_config *c,
 /* An image directory: its own /usr and /etc, writable in an upper layer. */
 static void add_image_root(struct plan *p, const struct place_config *c)
 {
-	struct op *o =
-		add(p, OP_ROOT_OVERLAY, c->spec->image.value, "", OPF_IDMAP | OPF_HIDDEN);
+	struct op *o = plan_add(p, OP_ROOT_OVERLAY, c->spec->image.value, "",
+				OPF_IDMAP | OPF_HIDDEN);
 
-	o->layer = keep(p, c->root_layer);
-	grant(p, "/", LL_FULL | LL_EXECUTE, false);
-	add(p, OP_DIR, NULL, "/proc", 0);
-	add(p, OP_PROC, NULL, "/proc", 0);
-	add(p, OP_DIR, NULL, "/dev", 0);
-	o = add(p, OP_TMPFS, NULL, "/dev", 0);
-	o->arg = keep(p, "16777216");
+	o->layer = plan_keep(p, c->root_layer);
+	plan_grant(p, "/", LL_FULL | LL_EXECUTE, false);
+	plan_add(p, OP_DIR, NULL, "/proc", 0);
+	plan_add(p, OP_PROC, NULL, "/proc", 0);
+	plan_add(p, OP_DIR, NULL, "/dev", 0);
+	o = plan_add(p, OP_TMPFS, NULL, "/dev", 0);
+	o->arg = plan_keep(p, "16777216");
 	add_dev(p);
-	add(p, OP_DIR, NULL, c->home, 0);
+	plan_add(p, OP_DIR, NULL, c->home, 0);
 	if (c->home_dir)
-		add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
+		plan_add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
 }
 
 static void add_guards(struct plan *p, const struct place_mount *m)
@@ -187,7 +188,8 @@ static void add_guards(struct plan *p, const struct place_mount *m)
 		if (snprintf(path, sizeof(path), "%s/%s", m->target, g->path) >=
 		    (int)sizeof(path))
 			p->full = true;
-		add(p, OP_GUARD, NULL, path, OPF_HOSTILE | (g->pin ? 0 : OPF_RDONLY));
+		plan_add(p, OP_GUARD, NULL, path,
+			 OPF_HOSTILE | (g->pin ? 0 : OPF_RDONLY));
 	}
 }
 
@@ -199,24 +201,24 @@ static void add_mount(struct plan *p, const struct place_config *c,
 	struct op *o;
 
 	if (!m->source) {
-		add(p, OP_DIR, NULL, m->target, OPF_HOSTILE);
-		o = add(p, OP_TMPFS, NULL, m->target, OPF_HOSTILE);
+		plan_add(p, OP_DIR, NULL, m->target, OPF_HOSTILE);
+		o = plan_add(p, OP_TMPFS, NULL, m->target, OPF_HOSTILE);
 		o->arg = keep_number(p, c->spec->resources.memory_bytes);
-		grant(p, m->target, LL_FULL, false);
+		plan_grant(p, m->target, LL_FULL, false);
 		return;
 	}
 	if (stat(m->source, &st) == 0 && !S_ISDIR(st.st_mode))
 		flags |= OPF_FILE;
 	if (!(flags & OPF_FILE))
-		add(p, OP_DIR, NULL, m->target, OPF_HOSTILE);
+		plan_add(p, OP_DIR, NULL, m->target, OPF_HOSTILE);
 	if (m->mode == MOUNT_OVERLAY) {
-		o = add(p, OP_OVERLAY, m->source, m->target, flags);
-		o->layer = keep(p, m->layer);
+		o = plan_add(p, OP_OVERLAY, m->source, m->target, flags);
+		o->layer = plan_keep(p, m->layer);
 	} else {
-		add(p, OP_BIND, m->source, m->target,
-		    flags | (m->mode == MOUNT_RO ? OPF_RDONLY : 0));
+		plan_add(p, OP_BIND, m->source, m->target,
+			 flags | (m->mode == MOUNT_RO ? OPF_RDONLY : 0));
 	}
-	grant(p, m->target, m->mode == MOUNT_RO ? LL_READ_EXEC : LL_FULL, false);
+	plan_grant(p, m->target, m->mode == MOUNT_RO ? LL_READ_EXEC : LL_FULL, false);
 	add_guards(p, m);
 }
 
@@ -226,10 +228,10 @@ static void add_files(struct plan *p, const struct place_config *c)
 	for (size_t i = 0; i < c->n_files; i++) {
 		const struct place_file *f = &c->files[i];
 
-		add(p, OP_BIND, f->source, f->target,
-		    OPF_RDONLY | OPF_FILE | OPF_HIDDEN | OPF_HOSTILE |
-			    (f->optional ? OPF_SOFT : 0));
-		grant(p, f->target, LL_READ, true);
+		plan_add(p, OP_BIND, f->source, f->target,
+			 OPF_RDONLY | OPF_FILE | OPF_HIDDEN | OPF_HOSTILE |
+				 (f->optional ? OPF_SOFT : 0));
+		plan_grant(p, f->target, LL_READ, true);
 	}
 }
 
@@ -276,17 +278,22 @@ static size_t arena_need(const struct place_config *c)
 	return n + (c->spec->image.value ? strlen(c->spec->image.value) : 0);
 }
 
-int plan_build(struct plan *p, const struct place_config *c, struct cove_error *err)
+int plan_init(struct plan *p, size_t arena_size, struct cove_error *err)
 {
-	int r = 0;
-
-	*p = (struct plan){.etc_ref = -1, .arena_size = arena_need(c)};
+	*p = (struct plan){.etc_ref = -1, .arena_size = arena_size};
 	/* malloc, not calloc: pages that are not used are never touched */
 	p->arena = malloc(p->arena_size);
 	p->ops = malloc(PLAN_OPS_MAX * sizeof(*p->ops));
 	p->grants = malloc(PLAN_GRANTS_MAX * sizeof(*p->grants));
-	if (!p->arena || !p->ops || !p->grants)
-		return fail_nomem(err);
+	return p->arena && p->ops && p->grants ? 0 : fail_nomem(err);
+}
+
+int plan_build(struct plan *p, const struct place_config *c, struct cove_error *err)
+{
+	int r = 0;
+
+	if (plan_init(p, arena_need(c), err) < 0)
+		return err->code;
 	if (c->spec->image.kind == IMAGE_ROOTFS)
 		add_image_root(p, c);
 	else

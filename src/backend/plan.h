@@ -77,6 +77,14 @@ struct plan {
 
 int plan_build(struct plan *p, const struct place_config *c, struct cove_error *err);
 
+/* The same by hand, for a root that is no sandbox's (vm_root.c): what does not fit sets
+ * p->full. Strings are copied. */
+int plan_init(struct plan *p, size_t arena_size, struct cove_error *err);
+const char *plan_keep(struct plan *p, const char *s);
+struct op *plan_add(struct plan *p, enum op_kind kind, const char *source,
+		    const char *target, uint32_t flags);
+void plan_grant(struct plan *p, const char *path, uint64_t rights, bool optional);
+
 /* For a caller with CAP_SYS_ADMIN: opens and id-maps what the sandbox's user, who is
  * nobody outside, could not reach. host_uid: the id that user has on the host. */
 int plan_prepare(struct plan *p, uint32_t host_uid, struct cove_error *err);

@@ -38,6 +38,7 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
+#define PROC_ARGS_MAX 96
 #define STACK_SIZE (64u * 1024) /* of it, the last part for the network helper */
 #define NET_STACK (16u * 1024)
 #define HOST_UID_BASE 0x70000000u
@@ -101,12 +102,17 @@ static int judge_missing(struct place *p, const struct spec *s, bool degraded,
 }
 
 static int make_cgroup(struct place *p, const struct place_config *c,
-		       struct cove_error *err)
+		       const struct proc_program *program, struct cove_error *err)
 {
 	struct cgroup_limits l;
 	struct cove_error why = {0};
 
-	proc_cgroup_limits(c->spec, &l);
+	if (p->has_cgroup)
+		return 0; /* of the other program that runs for this place */
+	if (program->limits)
+		l = *program->limits;
+	else
+		proc_cgroup_limits(c->spec, &l);
 	l.account = c->account;
 	if (!c->account)
 		drop_idle_limits(c->spec, &l);
@@ -185,10 +191,12 @@ struct start {
 	const char *tasks_list[CGROUP_DIRS_MAX + 1];
 	int cgroup_fd; /* of the v2 group, or negative */
 	bool attach;   /* the parent moves the child there */
-	int go[2], ready[2], link[2];
+	int go[2], ready[2];
 	int caught[2]; /* over which the sockets of the network come */
 	struct netcapture capture;
 	int guest;
+	int fds[PROC_FDS_MAX];
+	const char *argv[PROC_ARGS_MAX + 1];
 	char *stack;
 	bool privileged;
 };
@@ -199,9 +207,10 @@ static void start_clear(struct start *s)
 	for (int i = 0; i < 2; i++) {
 		close_fd(&s->go[i]);
 		close_fd(&s->ready[i]);
-		close_fd(&s->link[i]);
 		close_fd(&s->caught[i]);
 	}
+	for (size_t i = 0; i < PROC_FDS_MAX; i++)
+		close_fd(&s->fds[i]);
 	close_fd(&s->guest);
 	close_fd(&s->cgroup_fd);
 	close_fd(&s->job.ruleset);
@@ -229,7 +238,7 @@ static struct child_rlimit lower(int resource, uint64_t soft, uint64_t hard)
 	return (struct child_rlimit){resource, soft < hard ? soft : hard, hard};
 }
 
-static size_t fill_rlimits(struct child_rlimit *r, const struct spec *s)
+static size_t fill_rlimits(struct child_rlimit *r, const struct spec *s, bool machine)
 {
 	size_t n = 0;
 
@@ -237,6 +246,8 @@ static size_t fill_rlimits(struct child_rlimit *r, const struct spec *s)
 	r[n++] = lower(RLIMIT_NOFILE, 4096, 65536);
 	r[n++] = lower(RLIMIT_RTPRIO, 0, 0);
 	r[n++] = lower(RLIMIT_MSGQUEUE, 819200, 819200);
+	if (machine)
+		return n;
 	if (s->resources.pids)
 		r[n++] = lower(RLIMIT_NPROC, s->resources.pids, s->resources.pids);
 	if (s->resources.disk_bytes)
@@ -261,25 +272,31 @@ static int make_ruleset(struct start *s, struct place *p, struct cove_error *err
 	return 0;
 }
 
-static int open_channels(struct start *s, const struct place_config *c,
-			 struct cove_error *err)
+/* Away from where the child puts them, so that no dup3 there hits one that is still
+ * needed. */
+static int move_up(int fd)
 {
-	/* dup3 to 3 in the child must not hit something still needed: start at 4 */
-	s->guest = open(c->guest, O_PATH | O_CLOEXEC);
-	if (s->guest >= 0 && s->guest < 4) {
-		int high = fcntl(s->guest, F_DUPFD_CLOEXEC, 10);
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3 + PROC_FDS_MAX);
+}
 
-		close(s->guest);
-		s->guest = high;
-	}
+static int open_channels(struct start *s, const struct place_config *c,
+			 const struct proc_program *program, struct cove_error *err)
+{
+	cleanup_fd int file = open(program->path, O_PATH | O_CLOEXEC);
+
+	s->guest = file < 0 ? -1 : move_up(file);
 	if (s->guest < 0) {
-		fail(err, COVE_EIO, errno, "cove-guest: %s", c->guest);
-		return hint(err, "install cove completely, or set COVE_GUEST");
+		fail(err, COVE_EIO, errno, "%s: %s", program->argv[0], program->path);
+		return hint(err, "install cove completely");
 	}
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->link) < 0 ||
-	    pipe2(s->ready, O_CLOEXEC) < 0 || pipe2(s->go, O_CLOEXEC) < 0)
+	for (size_t i = 0; i < program->n_fds; i++) {
+		s->fds[i] = move_up(program->fds[i]);
+		if (s->fds[i] < 0)
+			return fail(err, COVE_EIO, errno, "descriptors");
+	}
+	if (pipe2(s->ready, O_CLOEXEC) < 0 || pipe2(s->go, O_CLOEXEC) < 0)
 		return fail(err, COVE_EIO, errno, "channel to the guest");
-	if (c->capture &&
+	if (c->capture && !program->machine &&
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->caught) < 0)
 		return fail(err, COVE_EIO, errno, "channel to the network");
 	return 0;
@@ -295,17 +312,31 @@ bool proc_has_time_ns(void)
 	       (major > 6 || (major == 6 && minor >= 3));
 }
 
-static int fill_job(struct start *s, struct place *p, const struct place_config *c,
-		    struct cove_error *err)
+/* execve() wants pointers that it could write through, and does not. */
+static int copy_args(struct start *s, const char *const *argv, struct cove_error *err)
 {
-	static char name[] = "cove-guest", mode[] = "--init";
-	static char *const argv[] = {name, mode, NULL};
+	size_t n = 0;
+
+	for (; argv[n]; n++) {
+		if (n == PROC_ARGS_MAX)
+			return fail(err, COVE_EINVAL, E2BIG, "%s", argv[0]);
+		s->argv[n] = argv[n];
+	}
+	s->argv[n] = NULL;
+	s->job.argv = (char *const *)(uintptr_t)s->argv;
+	return 0;
+}
+
+static int fill_job(struct start *s, struct place *p, const struct place_config *c,
+		    const struct proc_program *program, struct cove_error *err)
+{
 	static char *const envp[] = {NULL};
 	struct child_job *j = &s->job;
 
 	s->privileged = have_sys_admin();
 	p->host_uid = s->privileged ? unprivileged_id(c->id) : getuid();
-	if (make_ruleset(s, p, err) < 0 || open_channels(s, c, err) < 0)
+	if (make_ruleset(s, p, err) < 0 || open_channels(s, c, program, err) < 0 ||
+	    copy_args(s, program->argv, err) < 0)
 		return err->code;
 	if (!s->privileged) {
 		snprintf(s->uid_map, sizeof(s->uid_map), "%u %u 1\n", c->uid, getuid());
@@ -322,18 +353,18 @@ static int fill_job(struct start *s, struct place *p, const struct place_config 
 	j->time_ns = proc_has_time_ns();
 	j->hostname = c->hostname;
 	j->rlimits = s->rlimits;
-	j->n_rlimits = fill_rlimits(s->rlimits, c->spec);
+	j->n_rlimits = fill_rlimits(s->rlimits, c->spec, program->machine);
 	p->nproc = c->spec->resources.pids;
 	p->fsize = c->spec->resources.disk_bytes;
-	j->filter = seccomp_guest_program();
-	j->link = s->link[1];
-	if (c->capture) {
+	j->filter = program->filter;
+	j->fds = s->fds;
+	j->n_fds = program->n_fds;
+	if (s->caught[1] >= 0) {
 		netcapture_build(&s->capture, netcapture_has_ipv6());
 		j->capture = &s->capture;
 		j->capture_to = s->caught[1];
 	}
 	j->guest = s->guest;
-	j->argv = argv;
 	j->envp = envp;
 	return 0;
 }
@@ -488,14 +519,14 @@ static int release_child(struct start *s, struct place *p, const struct place_co
 	return 0;
 }
 
-static void proc_kill(struct place *p)
+void proc_kill(struct place *p)
 {
 	freeze_end(&p->freeze); /* a frozen process may not even notice a SIGKILL */
 	if (p->pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 }
 
-static void proc_release(struct place *p)
+void proc_release(struct place *p)
 {
 	siginfo_t si;
 
@@ -544,15 +575,16 @@ static int take_capture(struct start *s, struct place *p, struct cove_error *err
 }
 
 static int run_start(struct start *s, struct place *p, const struct place_config *c,
-		     struct cove_error *err)
+		     const struct proc_program *program, struct cove_error *err)
 {
 	int r;
 
-	if (fill_job(s, p, c, err) < 0 || plan_build(&s->plan, c, err) < 0)
+	if (fill_job(s, p, c, program, err) < 0 ||
+	    program->plan(&s->plan, c, program->plan_arg, err) < 0)
 		return err->code;
 	if (s->privileged && plan_prepare(&s->plan, p->host_uid, err) < 0)
 		return err->code;
-	if (make_cgroup(p, c, err) < 0)
+	if (make_cgroup(p, c, program, err) < 0)
 		return err->code;
 	fill_cgroup(s, p);
 	if (clone_child(s, p, err) < 0)
@@ -562,37 +594,66 @@ static int run_start(struct start *s, struct place *p, const struct place_config
 		proc_kill(p);
 	close_fd(&s->go[0]);
 	close_fd(&s->go[1]);
-	close_fd(&s->link[1]);
 	/* Even when we gave up: the child must be gone before its stack is. */
 	if (wait_exec(s, p, r < 0 ? &(struct cove_error){0} : err) < 0 || r < 0)
 		return err->code;
-	if (c->capture && take_capture(s, p, err) < 0)
+	if (s->caught[0] >= 0 && take_capture(s, p, err) < 0)
 		return err->code;
-	p->link = take_fd(&s->link[0]);
 	p->etc_ref = take_fd(&s->plan.etc_ref);
 	return 0;
+}
+
+int proc_launch(struct place *p, const struct place_config *c,
+		const struct proc_program *program, struct cove_error *err)
+{
+	struct start s = {
+		.go = {-1,  -1},
+		.ready = {-1,   -1},
+		.caught = {-1,-1},
+		.guest = -1,
+		.cgroup_fd = -1,
+		.job = {.ruleset = -1 },
+		.plan = {.etc_ref = -1  }
+        };
+	int r;
+
+	for (size_t i = 0; i < PROC_FDS_MAX; i++)
+		s.fds[i] = -1;
+	r = run_start(&s, p, c, program, err);
+	start_clear(&s);
+	return r;
+}
+
+int proc_plan(struct plan *p, const struct place_config *c, const void *arg,
+	      struct cove_error *err)
+{
+	(void)arg;
+	return plan_build(p, c, err);
 }
 
 static int proc_start(struct place *p, const struct place_config *c,
 		      struct cove_error *err)
 {
-	struct start s = {
-		.go = {-1,  -1},
-		.ready = {-1,   -1},
-		.link = {-1,-1},
-		.caught = {-1,  -1},
-		.guest = -1,
-		.job = {.ruleset = -1  },
-		.plan = {.etc_ref = -1}
-        };
-	int r;
+	static const char *const argv[] = {"cove-guest", "--init", NULL};
+	struct proc_program guest = {
+		.path = c->guest,
+		.argv = argv,
+		.filter = seccomp_guest_program(),
+		.n_fds = 1,
+		.plan = proc_plan,
+	};
+	int link[2], r;
 
 	*p = place_none();
 	p->backend = &backend_process;
-	r = run_start(&s, p, c, err);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0)
+		return fail(err, COVE_EIO, errno, "channel to the guest");
+	guest.fds[0] = link[1];
+	p->link = link[0];
+	r = proc_launch(p, c, &guest, err);
+	close(link[1]);
 	if (r < 0)
 		proc_release(p);
-	start_clear(&s);
 	return r;
 }
 

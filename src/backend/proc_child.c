@@ -96,7 +96,7 @@ IN_CHILD long child_loopback_up(void)
 IN_CHILD static long catch_connections(struct child_job *j)
 {
 	int fds[CAPTURE_COUNT];
-	long r = child_capture(j->capture, fds);
+	long r = capture_open(j->capture, fds);
 
 	j->net_no_capture = r < 0;
 	TRY(r);
@@ -216,8 +216,8 @@ IN_CHILD static long apply_landlock(struct child_job *j)
 	return raw2(SYS_landlock_restrict_self, j->ruleset, 0);
 }
 
-/* stdin, stdout and stderr are /dev/null, 3 is the link, nothing else survives the exec.
- */
+/* stdin, stdout and stderr are /dev/null, then come those of the job, and nothing else
+ * survives the exec. */
 IN_CHILD static long arrange_fds(struct child_job *j)
 {
 	long null = raw4(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
@@ -225,8 +225,9 @@ IN_CHILD static long arrange_fds(struct child_job *j)
 	TRY(null);
 	for (int fd = 0; fd < 3; fd++)
 		TRY(raw3(SYS_dup3, null, fd, 0));
-	TRY(raw3(SYS_dup3, j->link, 3, 0));
-	return raw3(SYS_close_range, 4, ~0u, CLOSE_RANGE_CLOEXEC);
+	for (size_t i = 0; i < j->n_fds; i++)
+		TRY(raw3(SYS_dup3, j->fds[i], 3 + (int)i, 0));
+	return raw3(SYS_close_range, 3 + (unsigned)j->n_fds, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
 /* ---- the sequence --------------------------------------------------------------- */
@@ -267,7 +268,9 @@ IN_CHILD static long step(struct child_job *j, int *root)
 	case STAGE_FDS:
 		return arrange_fds(j);
 	case STAGE_SECCOMP:
-		return raw3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, j->filter);
+		return j->filter
+			       ? raw3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, j->filter)
+			       : 0;
 	default:
 		return raw5(SYS_execveat, j->guest, "", j->argv, j->envp, AT_EMPTY_PATH);
 	}

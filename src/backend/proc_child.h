@@ -36,7 +36,7 @@
 	X(STAGE_LANDLOCK, "apply Landlock") \
 	X(STAGE_SECCOMP, "apply seccomp") \
 	X(STAGE_FDS, "arrange descriptors") \
-	X(STAGE_EXEC, "start cove-guest") \
+	X(STAGE_EXEC, "start the program") \
 	X(STAGE_DONE, "done")
 
 enum child_stage {
@@ -69,7 +69,9 @@ struct child_job {
 	int ruleset; /* Landlock */
 	struct landlock_attr handled;
 	const struct sock_fprog *filter;
-	int link, guest;
+	int guest;
+	const int *fds; /* become 3, 4 ...; none of them lies there */
+	size_t n_fds;
 	char *const *argv, *const *envp;
 	const struct netcapture *capture; /* NULL: the network namespace stays as it is */
 	int capture_to;  /* the socket over which struct place's sockets are sent out */

@@ -10,21 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* The sanitizers' own tables must not be touched from a stack they do not know. */
-#if defined(__SANITIZE_ADDRESS__)
-#define IN_CHILD __attribute__((no_sanitize("address", "undefined")))
-#else
-#define IN_CHILD
-#endif
-
 #define O_PATH_ (O_PATH | O_CLOEXEC)
-
-#define TRY(expr) \
-	do { \
-		long try_ = (expr); \
-		if (try_ < 0) \
-			return try_; \
-	} while (0)
 
 IN_CHILD static inline long len_of(const char *s)
 {
@@ -37,16 +23,9 @@ IN_CHILD static inline long len_of(const char *s)
 	return n;
 }
 
-IN_CHILD static inline void close_raw(long fd)
-{
-	raw1(SYS_close, fd);
-}
-
 long child_loopback_up(void);
 
-/* proc_capture.c: in a network namespace of its own with lo up, opens the sockets of
- * struct place; 0 or -errno. */
-long child_capture(const struct netcapture *n, int fds[CAPTURE_COUNT]);
+/* proc_capture.c: the sockets of struct place (os/capture.h), to the parent. */
 long child_send_fds(int to, const int fds[CAPTURE_COUNT]);
 
 /* proc_mount.c: the plan, then the way into it. */

@@ -6,6 +6,34 @@
 #include "backend/backend.h"
 #include "backend/proc_child.h"
 
+#define PROC_FDS_MAX 8
+
+/* A program that runs in a root of its own, confined: cove-guest, or a role that works
+ * for a machine. */
+struct proc_program {
+	const char *path; /* on the host */
+	const char *const *argv;
+	const struct sock_fprog *filter;
+	int fds[PROC_FDS_MAX]; /* become 3, 4 ...; borrowed */
+	size_t n_fds;
+	/* Its root, see plan.h. */
+	int (*plan)(struct plan *p, const struct place_config *c, const void *arg,
+		    struct cove_error *err);
+	const void *plan_arg;
+	const struct cgroup_limits *limits; /* NULL: the spec's, judged */
+	bool machine; /* a monitor: the limits of the spec are not for it */
+};
+
+/* Makes the cgroup, unless the place has one already, and starts it there. On failure
+ * the caller releases the place. */
+int proc_launch(struct place *p, const struct place_config *c,
+		const struct proc_program *program, struct cove_error *err);
+/* The sandbox's own root. */
+int proc_plan(struct plan *p, const struct place_config *c, const void *arg,
+	      struct cove_error *err);
+void proc_kill(struct place *p);
+void proc_release(struct place *p);
+
 #define PROC_NO_CAPTURE \
 	"network: this kernel cannot redirect connections (nf_tables tproxy)"
 #define PROC_NO_CAPTURE_FIX \
@@ -16,7 +44,7 @@
 void proc_cgroup_limits(const struct spec *s, struct cgroup_limits *ret);
 bool proc_has_time_ns(void);
 int proc_freeze(struct place *p, bool on, struct cove_error *err);
-int proc_probe(json_t *checks, struct cove_error *err);
+int proc_probe(const struct place_config *c, json_t *checks, struct cove_error *err);
 int proc_attest(struct place *p, const struct place_config *c, json_t *items,
 		struct cove_error *err);
 

@@ -97,7 +97,7 @@ static long try_capture(const struct trial *t)
 	int fds[CAPTURE_COUNT];
 	long r = child_loopback_up();
 
-	return r < 0 ? r : child_capture(t->capture, fds);
+	return r < 0 ? r : capture_open(t->capture, fds);
 }
 
 static long probe_namespaces(void)
@@ -208,8 +208,9 @@ static int report_extras(json_t *out)
 	return report(out, "cgroup", !fix, text, fix ? fix : "");
 }
 
-int proc_probe(json_t *out, struct cove_error *err)
+int proc_probe(const struct place_config *c, json_t *out, struct cove_error *err)
 {
+	(void)c;
 	int bad = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(checks); i++) {

@@ -246,6 +246,14 @@ int rename_at(int from_dir, const char *from, int to_dir, const char *to, unsign
 	return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags) < 0 ? -errno : 0;
 }
 
+int write_file_in(const char *dir, const char *name, const void *data, size_t n,
+		  mode_t mode, int sync)
+{
+	cleanup_fd int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : write_file_atomic(fd, name, data, n, mode, sync);
+}
+
 bool path_stays_below(const char *path)
 {
 	for (;;) {

@@ -23,6 +23,10 @@ int read_file_at(int dirfd, const char *name, struct buf *b);
 int write_file_atomic(int dirfd, const char *name, const void *data, size_t n,
 		      mode_t mode, int sync);
 
+/* The same for a name in a directory that is given by its path. */
+int write_file_in(const char *dir, const char *name, const void *data, size_t n,
+		  mode_t mode, int sync);
+
 /* Is it a relative path that stays below where it starts: names of 1 to 255 bytes, none
  * of them "." or "..", with single slashes between them? */
 bool path_stays_below(const char *path);

@@ -107,6 +107,7 @@ enum flag_id {
 	F_FROM_ENV,
 	F_VALUE_FILE,
 	F_COMMAND,
+	F_DEB,
 	F_YES,
 	F_JSON,
 	F_QUIET,
@@ -183,7 +184,7 @@ void cli_lines(const char *verb, const char *text);
 /* Ends output on stdout: code, or EXIT_COVE if it could not be written. */
 int cli_flush(const char *verb, int code);
 /* The log of the library, with -v. */
-void cli_log_enable(void);
+void cli_log_enable(int level); /* 0 errors .. 3 debug */
 
 /* Asks on the terminal. 1 yes, 0 no, -1 there is no terminal to ask on. */
 int cli_confirm(const char *question);
@@ -286,6 +287,7 @@ int cmd_export(const struct args *a);
 int cmd_import(const struct args *a);
 int cmd_volume(const struct args *a);
 int cmd_secret(const struct args *a);
+int cmd_kernel(const struct args *a);
 int cmd_audit(const struct args *a);
 int cmd_net(const struct args *a);
 int cmd_publish(const struct args *a);

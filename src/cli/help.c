@@ -56,12 +56,28 @@ static const char net_help[] =
 	"  cove net log api-fix --follow --denied\n"
 	"  cove net learned api-fix -o policy.yaml\n";
 
+static const char kernel_help[] =
+	"verbs:\n"
+	"  install                    fetch the distribution's kernel for machines\n"
+	"  ls                         what is installed\n"
+	"  add NAME IMAGE [MODULES]   a kernel of your own, with a directory of *.ko\n"
+	"  default NAME               use this one from now on\n"
+	"  rm NAME...                 remove kernels\n"
+	"\n"
+	"examples:\n"
+	"  cove kernel install\n"
+	"  cove kernel install --deb linux-image-6.1.0-54-cloud-amd64.deb\n"
+	"  cove kernel add host /boot/vmlinuz-$(uname -r) /lib/modules/$(uname -r)\n"
+	"  cove kernel default host\n"
+	"  cove kernel ls --json\n";
+
 /* What a row of the table of commands has no room for. */
 static const struct {
 	int (*run)(const struct args *a);
 	const char *text;
 } more[] = {
-	{cmd_net, net_help},
+	{cmd_net,    net_help   },
+	{cmd_kernel, kernel_help},
 };
 
 void cli_help_command(const struct command *cmd)

@@ -208,6 +208,10 @@ const struct command cli_commands[] = {
 		"check what this host can enforce",
 		"cove doctor", NULL,
 		FLAG(F_JSON), 0, 0, 0, cmd_doctor},
+	{"kernel", HOST, "install | ls | add NAME IMAGE [MODULES] | default NAME | rm NAME...",
+		"install and choose the kernels of virtual machines",
+		"cove kernel install", "install ls add default rm @file",
+		FLAG(F_DEB) | FLAG(F_JSON) | FLAG(F_QUIET), 1, 255, 0, cmd_kernel},
 	{"config", HOST, "check FILE | init | trust [FILE] | untrust [FILE]",
 		"check, write and trust configuration files",
 		"cove config trust ./cove.yaml", "check init trust untrust @file",
@@ -261,8 +265,9 @@ static int run_command(const struct command *cmd, int argc, char **argv)
 		cli_help_command(cmd);
 		code = cli_flush(cmd->name, 0);
 	} else if (code == 0) {
-		if (cli_has(&args, F_VERBOSE))
-			cli_log_enable();
+		cli_log_enable(cli_has(&args, F_VERBOSE) ? 3
+			       : cli_has(&args, F_QUIET) ? 0
+							 : 1);
 		code = cmd->run(&args);
 		if (cmd->words && strcmp(cmd->words, "@name") == 0 && args.n_words)
 			cli_notices(args.words[0]);

@@ -93,16 +93,21 @@ int cli_flush(const char *verb, int code)
 	return cli_failf(verb, NULL, "standard output: %s", strerror(errno));
 }
 
+static int log_most; /* the level that is shown, and those before it */
+
 static void log_line(void *arg, int level, const char *line)
 {
 	static const char *const names[] = {"error", "warning", "info", "debug"};
 
 	(void)arg;
+	if (level > log_most)
+		return;
 	say("cove: ", level >= 0 && level < 4 ? names[level] : "log", line);
 }
 
-void cli_log_enable(void)
+void cli_log_enable(int level)
 {
+	log_most = level;
 	cove_set_log(log_line, NULL);
 }
 

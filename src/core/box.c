@@ -99,6 +99,43 @@ static int make_hosts(struct box *b, struct cove_error *err)
 	return r < 0 ? fail(err, COVE_EIO, -r, "hosts file of %s", b->name) : 0;
 }
 
+/* What a backend must know of this host before a box is there. */
+static int host_config(struct place_config *c, const struct spec *s,
+		       const struct store *st, struct cove_error *err)
+{
+	*c = (struct place_config){.spec = s,
+				   .cache_dir = st->cache,
+				   .kernels = st->kernels,
+				   .guest = guest_file(err)};
+	return c->guest ? 0 : err->code;
+}
+
+int box_backend(const struct spec *s, const struct store *st, const struct backend **ret,
+		struct cove_error *err)
+{
+	struct place_config c;
+
+	return host_config(&c, s, st, err) < 0 ? err->code : backend_pick(ret, &c, err);
+}
+
+int box_prepare(const struct spec *s, const struct store *st, struct cove_error *err)
+{
+	const struct backend *be;
+	struct place_config c;
+
+	if (host_config(&c, s, st, err) < 0 || backend_pick(&be, &c, err) < 0)
+		return err->code;
+	return be->prepare ? be->prepare(&c, err) : 0;
+}
+
+int box_probe(const struct backend *be, const struct store *st, json_t *checks,
+	      struct cove_error *err)
+{
+	struct place_config c;
+
+	return host_config(&c, NULL, st, err) < 0 ? err->code : be->probe(&c, checks, err);
+}
+
 static int fill_config(struct box *b, bool degraded, struct cove_error *err)
 {
 	struct place_config *c = &b->config;
@@ -114,6 +151,7 @@ static int fill_config(struct box *b, bool degraded, struct cove_error *err)
 	c->arg = b;
 	c->hostname = b->oneshot ? "cove" : b->name;
 	c->cache_dir = b->store->cache;
+	c->kernels = b->store->kernels;
 	c->degraded = degraded;
 	c->guest = guest_file(err);
 	if (!c->guest || (!b->oneshot && make_hosts(b, err) < 0))
@@ -125,7 +163,7 @@ static int start(struct box *b, bool degraded, struct cove_error *err)
 {
 	const struct backend *be;
 
-	if (backend_pick(&be, b->spec.backend, err) < 0)
+	if (box_backend(&b->spec, b->store, &be, err) < 0)
 		return err->code;
 	if (!b->oneshot && workspace_settle(b->store, b->name, &b->spec, err) < 0)
 		return err->code;

@@ -54,6 +54,15 @@ struct box {
  * the working directory. Refuses what this build cannot do. */
 int box_resolve_spec(struct spec *s, struct cove_error *err);
 
+/* Which backend a spec gets on this host. */
+int box_backend(const struct spec *s, const struct store *st, const struct backend **ret,
+		struct cove_error *err);
+/* What a first start makes for all later ones, now, by the caller, who hears of it by log
+ * lines; the keeper then finds it. */
+int box_prepare(const struct spec *s, const struct store *st, struct cove_error *err);
+int box_probe(const struct backend *be, const struct store *st, json_t *checks,
+	      struct cove_error *err);
+
 /* Starts name (record exists) or, with oneshot, a fresh record. Takes over *spec. */
 int box_start(struct box *b, struct store *st, const char *name, struct spec *spec,
 	      bool oneshot, bool degraded, struct cove_error *err);
@@ -88,6 +97,8 @@ int box_exec(struct box *b, uint32_t stream, const uint8_t *payload, size_t n,
 int box_need_who(struct box *b, struct cove_error *err);
 struct wire_frame;
 void box_guest_frame(struct box *b, const struct wire_frame *f); /* that it answered */
+/* It runs as this process now; since: what the guest says with that (WIRE_A_SINCE). */
+void box_started(struct box *b, uint32_t stream, uint32_t pid, uint64_t since);
 int box_net_fd(const struct box *b); /* to poll for reading; -1: no network */
 void box_net_turn(struct box *b);
 /* Connections are opened, and the sandbox does not trust us yet: from here on it does. */

@@ -13,8 +13,8 @@
 #include "core/net.h"
 #include "core/secret.h"
 #include "core/trustfiles.h"
-#include "core/who.h"
 #include "ipc/wire.h"
+#include "os/who.h"
 
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -55,6 +55,30 @@ static const struct exec_info *find_exec(struct box *b, const struct who *w)
 	}
 }
 
+static bool is_machine(const struct box *b)
+{
+	return b->place.vm != NULL;
+}
+
+/* Into a machine the host cannot look: there it is as the guest tells, which is true
+ * unless its kernel or its first process is in somebody else's hands (root inside may see
+ * to that). Who is not known is nobody, and refused where it matters. */
+static int find_who(const struct box *b, const struct egress_who *q, struct who *ret)
+{
+	struct sockaddr_storage from, to;
+
+	if (is_machine(b) != q->told)
+		return -ESRCH;
+	if (q->told) {
+		*ret = q->guest;
+		return ret->pid && ret->root ? 0 : -ESRCH;
+	}
+	addr_to_sockaddr(&q->from, q->from_port, &from);
+	addr_to_sockaddr(&q->to, q->to_port, &to);
+	return who_has(b->place.capture[CAPTURE_DIAG], b->place.pid, q->udp,
+		       (struct sockaddr *)&from, (struct sockaddr *)&to, ret);
+}
+
 static void on_who(void *arg, const struct egress_who *q, json_t *answer)
 {
 	struct box *b = arg;
@@ -62,8 +86,7 @@ static void on_who(void *arg, const struct egress_who *q, json_t *answer)
 	struct who w;
 	char number[24];
 
-	if (who_has(b->place.capture[CAPTURE_DIAG], b->place.pid, q->udp, &q->from,
-		    q->from_port, &q->to, q->to_port, &w) < 0) {
+	if (find_who(b, q, &w) < 0) {
 		json_object_set_new(answer, "unknown", json_true());
 		return;
 	}
@@ -109,17 +132,36 @@ int box_exec(struct box *b, uint32_t stream, const uint8_t *payload, size_t n,
 	return execs_offline(&b->execs, stream) ? box_need_who(b, err) : 0;
 }
 
-void box_guest_frame(struct box *b, const struct wire_frame *f)
+/* A machine has a clock of its own, which also stands still while it is paused: what it
+ * says of its processes is compared with what it said of its commands. */
+void box_started(struct box *b, uint32_t stream, uint32_t pid, uint64_t since)
+{
+	execs_started(&b->execs, stream, pid, is_machine(b) ? since : who_now());
+}
+
+static void command_started(struct box *b, const struct wire_frame *f)
 {
 	struct wire_attr a;
+	uint32_t pid = 0;
+	uint64_t since = 0;
 	size_t pos = 0;
-	uint32_t pid;
 
+	while (wire_next_attr(f->payload, f->len, &pos, &a) > 0) {
+		if (a.tag == WIRE_A_PID && wire_attr_u32(&a, &pid) < 0)
+			return;
+		if (a.tag == WIRE_A_SINCE && wire_attr_u64(&a, &since) < 0)
+			return;
+	}
+	if (pid)
+		box_started(b, f->stream, pid, since);
+}
+
+void box_guest_frame(struct box *b, const struct wire_frame *f)
+{
 	if (f->type == WIRE_CLOSE)
 		execs_ended(&b->execs, f->stream);
-	if (f->type == WIRE_STARTED && wire_next_attr(f->payload, f->len, &pos, &a) > 0 &&
-	    a.tag == WIRE_A_PID && wire_attr_u32(&a, &pid) == 0)
-		execs_started(&b->execs, f->stream, pid, who_now());
+	if (f->type == WIRE_STARTED)
+		command_started(b, f);
 }
 
 /* ---- what the role reports -------------------------------------------------------- */
@@ -235,7 +277,13 @@ int box_net_start(struct box *b, struct cove_error *err)
 
 int box_net_listen(struct box *b, struct cove_error *err)
 {
-	if (b->egress && egress_take_sockets(b->egress, b->place.capture, err) < 0)
+	int r = 0;
+
+	if (b->egress && b->place.net >= 0)
+		r = egress_take_stream(b->egress, &b->place.net, err);
+	else if (b->egress)
+		r = egress_take_sockets(b->egress, b->place.capture, err);
+	if (r < 0)
 		return err->code;
 	return box_net_trust(b, err);
 }

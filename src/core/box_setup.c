@@ -72,6 +72,9 @@ int box_setup_payload(const struct box *b, uint8_t *payload, size_t *ret_n,
 			return fail_nomem(err);
 	if (has_files(b))
 		wire_put_str(&o, WIRE_A_PATH, SECRET_DIR);
+	if (b->place.backend->setup &&
+	    b->place.backend->setup(&b->place, &b->config, &o, err) < 0)
+		return err->code;
 	if (o.overflow) {
 		fail(err, COVE_EINVAL, 0,
 		     "secrets: together too large for an environment");
@@ -86,7 +89,7 @@ bool box_setup_needed(const struct box *b)
 	size_t n;
 
 	trustfiles_env(b, &n);
-	return b->secrets || n;
+	return b->secrets || n || b->place.backend->setup;
 }
 
 int box_setup(const struct box *b, struct session *s, struct cove_error *err)

@@ -11,6 +11,10 @@
 /* What later parts of cove will bring is refused here, never ignored. */
 static int refuse_unsupported(const struct spec *s, struct cove_error *err)
 {
+	if (s->backend == BACKEND_REMOTE) {
+		fail(err, COVE_EUNSUPPORTED, 0, "backend remote: not in this build");
+		return hint(err, "'cove version' lists what is; use --backend process");
+	}
 	if (s->services && json_array_size(s->services))
 		return fail(err, COVE_EUNSUPPORTED, 0, "services: not in this build");
 	if (s->image.kind != IMAGE_HOST && s->image.kind != IMAGE_ROOTFS) {
@@ -174,9 +178,7 @@ static int resolve_policy_file(struct spec *s, struct cove_error *err)
 
 int box_resolve_spec(struct spec *s, struct cove_error *err)
 {
-	const struct backend *be;
-
-	if (refuse_unsupported(s, err) < 0 || backend_pick(&be, s->backend, err) < 0)
+	if (refuse_unsupported(s, err) < 0)
 		return err->code;
 	if (s->image.kind == IMAGE_ROOTFS &&
 	    make_absolute(&s->image.value, err, "image") < 0)

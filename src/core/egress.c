@@ -6,6 +6,7 @@
 #include "core/secret.h"
 #include "os/program.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sodium.h>
@@ -32,11 +33,28 @@ static bool text_addr(const json_t *o, const char *key, struct addr *ret)
 	return text && addr_parse(text, ret) == 0;
 }
 
+/* Numbers that the guest chose: what is out of range is nobody. */
+static void guest_word(const json_t *o, struct who *ret)
+{
+	json_int_t pid = json_integer_value(json_object_get(o, "pid"));
+	json_int_t root = json_integer_value(json_object_get(o, "root"));
+	const char *program = json_string_value(json_object_get(o, "program"));
+
+	*ret = (struct who){
+		.started = (uint64_t)json_integer_value(json_object_get(o, "started"))};
+	if (pid <= 0 || pid > INT_MAX || root <= 0 || root > INT_MAX)
+		return;
+	ret->pid = (pid_t)pid;
+	ret->root = (uint32_t)root;
+	snprintf(ret->program, sizeof(ret->program), "%s", program ? program : "");
+}
+
 static void on_who(struct egress_host *h, const json_t *o)
 {
 	const char *proto = json_string_value(json_object_get(o, "proto"));
 	struct egress_who q = {
 		.udp = proto && strcmp(proto, "udp") == 0,
+		.told = json_is_object(json_object_get(o, "guest")),
 		.from_port =
 			(uint16_t)json_integer_value(json_object_get(o, "from_port")),
 		.to_port = (uint16_t)json_integer_value(json_object_get(o, "to_port"))};
@@ -45,7 +63,10 @@ static void on_who(struct egress_host *h, const json_t *o)
 
 	if (!a)
 		return;
-	if (h->owner.who && text_addr(o, "from", &q.from) && text_addr(o, "to", &q.to))
+	if (q.told)
+		guest_word(json_object_get(o, "guest"), &q.guest);
+	if (h->owner.who &&
+	    (q.told || (text_addr(o, "from", &q.from) && text_addr(o, "to", &q.to))))
 		h->owner.who(h->owner.arg, &q, a);
 	else
 		json_object_set_new(a, "unknown", json_true());
@@ -408,6 +429,17 @@ int egress_take_sockets(struct egress_host *h, int fds[CAPTURE_FDS],
 	for (int i = 0; i < CAPTURE_FDS; i++)
 		close_fd(&fds[i]);
 	return r < 0 ? fail(err, COVE_EIO, -r, "network: listen") : 0;
+}
+
+int egress_take_stream(struct egress_host *h, int *fd, struct cove_error *err)
+{
+	int r;
+
+	if (settle(h, err) < 0)
+		return err->code;
+	r = egress_send(h, json_pack("{s:s}", "t", "stream"), fd, 1);
+	close_fd(fd);
+	return r < 0 ? fail(err, COVE_EIO, -r, "network: stream") : 0;
 }
 
 int egress_authority_ask(struct egress_host *h, bool java, struct cove_error *err)

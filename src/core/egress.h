@@ -10,6 +10,7 @@
 #define COVE_CORE_EGRESS_H
 
 #include "base/error.h"
+#include "os/who.h"
 #include "policy/policy.h"
 #include "spec/spec.h"
 
@@ -20,11 +21,13 @@ struct netfile; /* core/netfile.h */
 
 #define CAPTURE_FDS 4 /* tcp4, tcp6, udp4, udp6 */
 
-/* Somebody connects: who is it? (core/who.h) */
+/* Somebody connects: who is it? (os/who.h) */
 struct egress_who {
 	bool udp;
 	struct addr from, to;
 	uint16_t from_port, to_port;
+	bool told; /* a machine's: its guest says this, and the above is not set */
+	struct who guest;
 };
 
 struct egress_owner {
@@ -82,6 +85,9 @@ int egress_authority(struct egress_host *h, bool java, struct buf *pem, int *ret
 /* The sandbox's sockets; takes them. */
 int egress_take_sockets(struct egress_host *h, int fds[CAPTURE_FDS],
 			struct cove_error *err);
+
+/* The same of a machine, its one stream (ipc/netmux.h); takes it. */
+int egress_take_stream(struct egress_host *h, int *fd, struct cove_error *err);
 
 struct egress_change {
 	uint64_t generation;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * execs - which commands run in a sandbox, by the process that they began with: so that a
- * connection can be told whose it is (core/who.h), and judged by that.
+ * connection can be told whose it is (os/who.h), and judged by that.
  */
 #ifndef COVE_CORE_EXECS_H
 #define COVE_CORE_EXECS_H
@@ -16,7 +16,7 @@
 struct exec_info {
 	uint32_t stream; /* on the link to the guest; 0: it has ended */
 	uint32_t pid;    /* inside; 0: not started yet */
-	uint64_t known;  /* since when, on the clock of core/who.h */
+	uint64_t known;  /* since when, on the clock of os/who.h */
 	uint64_t number;
 	bool offline;
 	char agent[EXEC_LABEL + 1], tool[EXEC_LABEL + 1]; /* "": not said */

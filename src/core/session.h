@@ -68,6 +68,7 @@ struct stream {
 	struct source in;
 	struct sink out[2]; /* stdout, stderr */
 	uint32_t pid;
+	uint64_t since; /* SINCE of STARTED; 0: not said */
 	bool exited, failed, timed_out, gone;
 	int code, signal; /* exited: code, or signal if not 0 */
 	int sys;          /* failed: errno of exec */

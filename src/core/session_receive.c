@@ -49,10 +49,14 @@ static bool attr_u32(const struct wire_frame *f, uint16_t tag, uint32_t *ret)
 static int on_started(struct stream *st, const struct wire_frame *f,
 		      struct cove_error *err)
 {
+	struct wire_attr a;
 	uint32_t pid;
 
 	if (st->kind != STREAM_PROC || st->pid || !attr_u32(f, WIRE_A_PID, &pid))
 		return violation(st->session, f, "unexpected", err);
+	if (find_attr(f->payload, f->len, WIRE_A_SINCE, &a) > 0 &&
+	    wire_attr_u64(&a, &st->since) < 0)
+		return violation(st->session, f, "malformed", err);
 	st->pid = pid;
 	return 0;
 }

@@ -95,10 +95,12 @@ static int open_dirs(struct store *s, const char *home, struct cove_error *err)
 		return cache;
 	close(cache);
 	s->cache = strdup(path);
+	snprintf(path, sizeof(path), "%s/kernels", home);
+	s->kernels = strdup(path);
 	s->run_fd = own_dir(s->run, err);
 	if (s->run_fd < 0)
 		return s->run_fd;
-	return s->cache ? 0 : fail_nomem(err);
+	return s->cache && s->kernels ? 0 : fail_nomem(err);
 }
 
 int store_open(struct store *s, struct cove_error *err)
@@ -133,6 +135,7 @@ void store_close(struct store *s)
 	free(s->home);
 	free(s->run);
 	free(s->cache);
+	free(s->kernels);
 	*s = (struct store){.boxes = -1, .run_fd = -1};
 }
 

@@ -9,6 +9,7 @@
 #include "egress/dns.h"
 
 #include "base/util.h"
+#include "ipc/muxend.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -28,11 +29,13 @@ const char *conn_host(const struct conn *c, char buf[ADDR_TEXT])
 
 /* ---- beginning and end ---------------------------------------------------------- */
 
+/* NULL: too many wait for their decision, or there is no memory. */
 static struct conn *conn_new(struct egress *e, int fd,
 			     const struct sockaddr_storage *from)
 {
-	struct conn *c = calloc(1, sizeof(*c));
-	struct pending *p = calloc(1, sizeof(*p));
+	bool room = e->n_undecided < e->limits.undecided;
+	struct conn *c = room ? calloc(1, sizeof(*c)) : NULL;
+	struct pending *p = room ? calloc(1, sizeof(*p)) : NULL;
 
 	if (!c || !p) {
 		free(c);
@@ -93,6 +96,8 @@ void conn_end(struct conn *c, const char *verdict, const char *reason)
 
 	control_forget(e, &c->naming);
 	record_end(c, verdict, reason);
+	if (c->stream) /* closing the descriptor is what tells it */
+		muxend_own(c->stream, NULL);
 	conn_decided(c);
 	timer_stop(e->loop, &c->timer);
 	watch_forget(e->loop, &c->cw);
@@ -116,6 +121,8 @@ void conn_reset(struct conn *c, const char *verdict, const char *reason)
 {
 	struct linger now = {.l_onoff = 1};
 
+	if (c->stream)
+		mux_reset(c);
 	if (c->client >= 0)
 		setsockopt(c->client, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	if (c->upstream >= 0)
@@ -299,19 +306,11 @@ static void identify(struct conn *c)
 		    (struct sockaddr *)&c->to, WHO_MS, identified);
 }
 
-void conn_accept(struct egress *e, int fd, const struct sockaddr_storage *from)
+static void begin(struct conn *c)
 {
-	struct conn *c = NULL;
-	socklen_t n = sizeof(c->to);
+	struct egress *e = c->egress;
 
-	if (e->n_undecided < e->limits.undecided)
-		c = conn_new(e, fd, from);
-	if (!c) {
-		egress_turn_away(e, fd);
-		return;
-	}
-	if (getsockname(fd, (struct sockaddr *)&c->to, &n) < 0 ||
-	    addr_from_sockaddr((struct sockaddr *)&c->to, &c->ip, &c->port) < 0 ||
+	if (addr_from_sockaddr((struct sockaddr *)&c->to, &c->ip, &c->port) < 0 ||
 	    egress_is_listener(e, &c->ip, c->port)) {
 		pending_free(c);
 		conn_reset(c, "deny", "not an address to connect to");
@@ -333,6 +332,36 @@ void conn_accept(struct egress *e, int fd, const struct sockaddr_storage *from)
 		name_ref(c->name);
 	}
 	identify(c);
+}
+
+void conn_accept(struct egress *e, int fd, const struct sockaddr_storage *from)
+{
+	struct conn *c = conn_new(e, fd, from);
+	socklen_t n = sizeof(c->to);
+
+	if (!c) {
+		egress_turn_away(e, fd);
+		return;
+	}
+	if (getsockname(fd, (struct sockaddr *)&c->to, &n) < 0)
+		c->to.ss_family = AF_UNSPEC; /* no address to connect to */
+	begin(c);
+}
+
+void conn_open(struct egress *e, int fd, const struct netmux_ends *ends,
+	       struct mux_stream *s)
+{
+	struct conn *c = conn_new(e, fd, &ends->from);
+
+	if (!c) {
+		muxend_reset(s);
+		egress_turn_away(e, fd);
+		return;
+	}
+	c->to = ends->to;
+	c->stream = s;
+	muxend_own(s, c);
+	begin(c);
 }
 
 /* ---- a new policy --------------------------------------------------------------- */

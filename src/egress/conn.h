@@ -39,9 +39,11 @@ struct conn {
 	struct conn *next, **link;
 	uint64_t id;
 	enum conn_stage stage;
-	int client, upstream;             /* descriptors; -1 */
-	struct watch cw, uw;              /* of these */
-	struct timer timer;               /* the stage's deadline */
+	int client, upstream; /* descriptors; -1 */
+	struct mux_stream
+		*stream;     /* of a machine: the other half of client is its; or NULL */
+	struct watch cw, uw; /* of these */
+	struct timer timer;  /* the stage's deadline */
 	struct sockaddr_storage from, to; /* the program's end; what it asked for */
 	uint16_t port;
 	const struct name *name; /* referenced (name_ref); NULL: an address was dialled */
@@ -70,6 +72,9 @@ const char *conn_host(const struct conn *c, char buf[ADDR_TEXT]);
 
 /* listen.c hands over; takes the descriptor. */
 void conn_accept(struct egress *e, int fd, const struct sockaddr_storage *from);
+/* The same for mux.c: the other half of a pair, and what the program asked for. */
+void conn_open(struct egress *e, int fd, const struct netmux_ends *ends,
+	       struct mux_stream *s);
 /* Everything of it ends; verdict and reason go to the log. */
 void conn_end(struct conn *c, const char *verdict, const char *reason);
 /* The same, but both ends see a reset: what they have is not complete. */

@@ -32,8 +32,13 @@ struct pending {
 	int error; /* of the last attempt */
 };
 
-/* listen.c */
+/* listen.c: one more than there is room for; it is reset. */
 void egress_turn_away(struct egress *e, int fd);
+void egress_limited(struct egress *e); /* counts it, and tells the log now and then */
+
+/* mux.c */
+void mux_stop(struct egress *e);
+void mux_reset(struct conn *c); /* the program sees a reset; it has no stream any more */
 
 /* conn.c */
 void pending_free(struct conn *c); /* carrier's end() until then */

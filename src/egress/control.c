@@ -106,6 +106,30 @@ static int take_listen(struct control *k, const json_t *o)
 	return r;
 }
 
+/* 32 hex digits; without: zeros. */
+static int read_nonce(const json_t *o, uint8_t ret[NETMUX_NONCE])
+{
+	const char *text = json_string_value(json_object_get(o, "nonce"));
+	size_t n = 0;
+
+	memset(ret, 0, NETMUX_NONCE);
+	if (text &&
+	    (sodium_hex2bin(ret, NETMUX_NONCE, text, strlen(text), NULL, &n, NULL) ||
+	     n != NETMUX_NONCE))
+		return -EPROTO;
+	return 0;
+}
+
+static int take_stream(struct control *k, const json_t *o)
+{
+	uint8_t nonce[NETMUX_NONCE];
+
+	if (k->n_fds != 1 || !k->egress->authority || read_nonce(o, nonce) < 0)
+		return -EPROTO;
+	k->n_fds = 0; /* taken over */
+	return egress_stream(k->egress, k->fd[0], nonce);
+}
+
 static int take_log(struct control *k, const json_t *o)
 {
 	(void)o;
@@ -247,14 +271,15 @@ static const struct {
 	{"start",     take_start      },
         {"policy",    take_policy     },
 	{"listen",    take_listen     },
-        {"log",       take_log        },
-	{"resolver",  take_resolver   },
-        {"trust",     take_trust      },
-	{"authority", take_authority  },
-        {"secret",    take_secret     },
-	{"secrets",   take_secrets    },
-        {"scope",     take_scope      },
-	{"answer",    control_answered},
+        {"stream",    take_stream     },
+	{"log",       take_log        },
+        {"resolver",  take_resolver   },
+	{"trust",     take_trust      },
+        {"authority", take_authority  },
+	{"secret",    take_secret     },
+        {"secrets",   take_secrets    },
+	{"scope",     take_scope      },
+        {"answer",    control_answered},
 };
 
 static int take(struct control *k, const json_t *o)

@@ -7,10 +7,12 @@
  */
 #include "egress/conn.h"
 #include "egress/control_impl.h"
+#include "egress/mux.h"
 
 #include "base/util.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 
 #define QUEUE_MAX 64 /* packets that the host must get, and has no room for yet */
@@ -182,19 +184,26 @@ static void no_answer(struct timer *t)
 	q->fn(q, NULL);
 }
 
+static void enlist(struct egress *e, struct question *q,
+		   void (*fn)(struct question *, const json_t *))
+{
+	struct control *k = e->control;
+
+	*q = (struct question){.egress = e, .fn = fn, .id = k ? ++k->next_question : 0};
+	if (!k)
+		return;
+	q->next = k->waiting;
+	k->waiting = q;
+}
+
 static void put_question(struct egress *e, struct question *q, json_t *o, int64_t ms,
 			 void (*fn)(struct question *, const json_t *))
 {
 	struct control *k = e->control;
 
-	q->egress = e;
-	q->fn = fn;
-	q->id = k ? ++k->next_question : 0;
-	q->timer = (struct timer){0};
+	enlist(e, q, fn);
 	if (k && o) {
 		json_object_set_new(o, "id", json_integer((json_int_t)q->id));
-		q->next = k->waiting;
-		k->waiting = q;
 		if (control_say(k, o, -1, false) < 0)
 			ms = 0;
 	} else {
@@ -203,6 +212,12 @@ static void put_question(struct egress *e, struct question *q, json_t *o, int64_
 	}
 	/* Also "nobody heard it" comes later: the caller is not ready for it now. */
 	timer_start(e->loop, &q->timer, ms, no_answer);
+}
+
+static size_t end_size(const struct sockaddr *sa)
+{
+	return sa->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+					: sizeof(struct sockaddr_in6);
 }
 
 static json_t *end_json(const struct sockaddr *sa, uint16_t *port)
@@ -216,13 +231,56 @@ static json_t *end_json(const struct sockaddr *sa, uint16_t *port)
 	return json_string(addr_text(&a, text));
 }
 
+/* The host cannot look into a machine: the guest says which process it is, and then the
+ * host which exec. */
+static void ask_guest(struct egress *e, struct question *q, bool udp,
+		      const struct sockaddr *from, const struct sockaddr *to, int64_t ms,
+		      void (*fn)(struct question *, const json_t *))
+{
+	struct netmux_ends ends = {.udp = udp};
+
+	memcpy(&ends.from, from, end_size(from));
+	memcpy(&ends.to, to, end_size(to));
+	enlist(e, q, fn);
+	q->at_guest = true;
+	if (!e->control || mux_who(e, (uint32_t)q->id, &ends) < 0)
+		ms = 0;
+	timer_start(e->loop, &q->timer, ms, no_answer);
+}
+
+void control_guest_says(struct egress *e, uint32_t id, const struct netmux_who *w)
+{
+	struct question *q = e->control ? e->control->waiting : NULL;
+	json_t *o;
+
+	while (q && !(q->at_guest && (uint32_t)q->id == id))
+		q = q->next;
+	if (!q)
+		return; /* too late, or nobody asked */
+	q->at_guest = false;
+	o = json_pack("{s:s, s:I, s:{s:I, s:I, s:I}}", "t", "who", "id",
+		      (json_int_t)q->id, "guest", "pid", (json_int_t)w->pid, "root",
+		      (json_int_t)w->root, "started", (json_int_t)w->started);
+	/* Hostile text: if it is not UTF-8 it is left out. */
+	json_object_set_new(json_object_get(o, "guest"), "program",
+			    json_string(w->program));
+	control_say(e->control, o, -1,
+		    false); /* if not, the question's time is over soon */
+}
+
 void control_who(struct egress *e, struct question *q, const char *proto,
 		 const struct sockaddr *from, const struct sockaddr *to, int64_t ms,
 		 void (*fn)(struct question *, const json_t *))
 {
 	uint16_t from_port, to_port;
-	json_t *a = end_json(from, &from_port), *b = end_json(to, &to_port);
+	json_t *a, *b;
 
+	if (e->mux) {
+		ask_guest(e, q, strcmp(proto, "udp") == 0, from, to, ms, fn);
+		return;
+	}
+	a = end_json(from, &from_port);
+	b = end_json(to, &to_port);
 	put_question(e, q,
 		     json_pack("{s:s, s:s, s:o, s:i, s:o, s:i}", "t", "who", "proto",
 			       proto, "from", a, "from_port", (int)from_port, "to", b,

@@ -68,6 +68,9 @@ int dns_reverse(const char *name, struct addr *ret);
 /* dns_serve.c: datagrams on fd (v4 or v6, bound to port 53 of every address), answered
  * from the address that was asked. Takes the descriptor. */
 int dns_serve_udp(struct egress *e, int fd);
+/* One that came by a machine's stream. */
+void dns_serve_datagram(struct egress *e, const struct netmux_ends *ends,
+			const uint8_t *p, size_t n);
 /* A captured TCP connection to port 53: takes it over; length-prefixed messages. */
 void dns_serve_tcp(struct conn *c);
 /* Datagrams are no longer answered. Connections must have ended. */

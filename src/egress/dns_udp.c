@@ -5,9 +5,11 @@
  * Every address is local where our socket is, and a client that asked one of them drops
  * an answer from another: each datagram tells its destination, which becomes the source
  * of the answer. An answer that the client's buffer has no room for is lost, as datagrams
- * are; nothing waits for it.
+ * are; nothing waits for it. A machine's datagrams come by its stream instead, with both
+ * ends in front, and so do their answers.
  */
 #include "egress/dns_impl.h"
+#include "egress/mux.h"
 
 #include "base/util.h"
 
@@ -28,6 +30,7 @@ union pktinfo {
 };
 
 struct peer {
+	const struct netmux_ends *ends; /* a machine's; then nothing else is set */
 	struct sockaddr_storage addr;
 	socklen_t len;
 	union pktinfo control; /* the destination, then the source */
@@ -39,12 +42,13 @@ struct udp_query {
 	struct dns_udp *udp;
 	struct udp_query *next, **link;
 	struct peer peer;
+	struct netmux_ends ends; /* behind peer.ends */
 };
 
 struct dns_udp {
 	struct egress *egress;
 	struct watch watch;
-	int fd;
+	int fd; /* -1: the machine's stream */
 	struct udp_query *queries;
 	struct mmsghdr msg[BATCH];
 	struct iovec iov[BATCH];
@@ -68,7 +72,9 @@ static void respond(const struct dns_udp *u, const struct dns_question *q,
 				     peer->control_len ? peer->control.bytes : NULL,
 			     .msg_controllen = peer->control_len};
 
-	if (iov.iov_len)
+	if (iov.iov_len && peer->ends)
+		mux_dgram(u->egress, peer->ends, out, iov.iov_len);
+	else if (iov.iov_len)
 		sendmsg(u->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -99,6 +105,10 @@ static bool wait_for(struct dns_udp *u, const struct dns_question *q,
 		return false;
 	uq->udp = u;
 	uq->peer = *peer;
+	if (peer->ends) {
+		uq->ends = *peer->ends;
+		uq->peer.ends = &uq->ends;
+	}
 	uq->next = u->queries;
 	uq->link = &u->queries;
 	if (uq->next)
@@ -142,26 +152,35 @@ static void take_destination(struct msghdr *msg, struct peer *p)
 	}
 }
 
-static void answer_one(struct dns_udp *u, const struct mmsghdr *m, const uint8_t *data)
+/* data: of this length, or cut off. */
+static void answer_one(struct dns_udp *u, struct peer *peer, const uint8_t *data,
+		       size_t n, bool cut)
 {
-	struct msghdr msg = m->msg_hdr;
-	struct peer peer = {.len = msg.msg_namelen};
 	struct dns_question q;
 	struct dns_plan plan;
-	int parsed = dns_parse(data, m->msg_len, &q);
+	int parsed = dns_parse(data, n, &q);
 
 	if (parsed == -EPROTO)
 		return;
-	if (msg.msg_flags & MSG_TRUNC)
+	if (cut)
 		parsed = -EBADMSG;
+	dns_decide(u->egress, parsed, &q, &plan);
+	if (!plan.lookup)
+		respond(u, &q, &plan.answer, peer);
+	else if (!wait_for(u, &q, peer))
+		respond(u, &q, &dns_busy, peer);
+}
+
+static void answer_message(struct dns_udp *u, const struct mmsghdr *m,
+			   const uint8_t *data)
+{
+	struct msghdr msg = m->msg_hdr;
+	struct peer peer = {.len = msg.msg_namelen};
+
 	if (msg.msg_name)
 		memcpy(&peer.addr, msg.msg_name, min_size(peer.len, sizeof(peer.addr)));
 	take_destination(&msg, &peer);
-	dns_decide(u->egress, parsed, &q, &plan);
-	if (!plan.lookup)
-		respond(u, &q, &plan.answer, &peer);
-	else if (!wait_for(u, &q, &peer))
-		respond(u, &q, &dns_busy, &peer);
+	answer_one(u, &peer, data, m->msg_len, msg.msg_flags & MSG_TRUNC);
 }
 
 static void prepare(struct dns_udp *u)
@@ -188,7 +207,7 @@ static void on_ready(struct watch *w, uint32_t events)
 	prepare(u);
 	n = recvmmsg(u->fd, u->msg, BATCH, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++)
-		answer_one(u, &u->msg[i], u->data[i]);
+		answer_message(u, &u->msg[i], u->data[i]);
 }
 
 /* ---- the socket ------------------------------------------------------------------ */
@@ -212,28 +231,53 @@ static int prepare_socket(int fd)
 	return 0;
 }
 
-int dns_serve_udp(struct egress *e, int fd)
+/* fd: -1, or prepared, and taken over if it is a success. */
+static int udp_new(struct egress *e, int fd, struct dns_udp **ret)
 {
 	struct dns_state *s = dns_state(e);
-	struct dns_udp *u = NULL;
-	int r = prepare_socket(fd);
+	struct dns_udp *u;
+	int r = 0;
 
-	if (r == 0 && (!s || s->n_udp == ARRAY_LEN(s->udp)))
-		r = s ? -EBUSY : -ENOMEM;
-	if (r == 0 && !(u = calloc(1, sizeof(*u))))
-		r = -ENOMEM;
-	if (r == 0) {
-		u->egress = e;
-		u->fd = fd;
+	if (!s || s->n_udp == ARRAY_LEN(s->udp))
+		return s ? -EBUSY : -ENOMEM;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return -ENOMEM;
+	u->egress = e;
+	u->fd = fd;
+	if (fd >= 0)
 		r = watch_start(e->loop, &u->watch, fd, EPOLLIN, on_ready);
-	}
 	if (r < 0) {
-		close(fd);
 		free(u);
 		return r;
 	}
 	s->udp[s->n_udp++] = u;
+	*ret = u;
 	return 0;
+}
+
+int dns_serve_udp(struct egress *e, int fd)
+{
+	struct dns_udp *u;
+	int r = prepare_socket(fd);
+
+	if (r == 0)
+		r = udp_new(e, fd, &u);
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+void dns_serve_datagram(struct egress *e, const struct netmux_ends *ends,
+			const uint8_t *p, size_t n)
+{
+	struct dns_state *s = dns_state(e);
+	struct peer peer = {.ends = ends};
+	struct dns_udp *u = s && s->n_udp ? s->udp[0] : NULL;
+
+	if (!u && udp_new(e, -1, &u) < 0)
+		return;
+	answer_one(u, &peer, p, min_size(n, DNS_UDP_EDNS), n > DNS_UDP_EDNS);
 }
 
 void dns_udp_free(struct dns_udp *u)
@@ -243,6 +287,6 @@ void dns_udp_free(struct dns_udp *u)
 		query_free(u->queries);
 	}
 	watch_stop(u->egress->loop, &u->watch);
-	close(u->fd);
+	closep(&u->fd);
 	free(u);
 }

@@ -11,6 +11,10 @@
  *   check the address -> dial -> look at the first bytes ->
  *       pass (splice) | open (TLS and HTTP are read, each request judged) | refuse
  *
+ * A machine's kernel catches in the same way, and its first process hands on what it
+ * caught over one stream (mux.c): each connection is one half of a socket pair then, each
+ * datagram a frame, and all of the above is the same.
+ *
  * The host talks to us over one SEQPACKET socket (ipc/control.h). We have no file system
  * and no way to execute; the only descriptors that come in are the listeners, the log,
  * the policy and the trust store.
@@ -24,6 +28,7 @@
 #include "base/buf.h"
 #include "egress/loop.h"
 #include "ipc/control.h"
+#include "ipc/netmux.h"
 #include "policy/policy.h"
 
 struct names;      /* names.h: synthetic addresses */
@@ -33,6 +38,7 @@ struct swap_table; /* swap.h: secrets */
 struct conn;       /* conn.h */
 struct pump_pool;  /* pass.h: the shared buffer, and pipes */
 struct listeners;  /* listen.c */
+struct mux;        /* mux.c */
 struct dns_state;  /* dns_serve.c */
 
 struct egress_limits {
@@ -59,6 +65,7 @@ struct egress {
 	struct egress_limits limits;
 	struct pump_pool *pumps; /* made on first use */
 	struct listeners *listeners;
+	struct mux *mux;       /* of a machine, instead */
 	struct dns_state *dns; /* made on first use */
 	struct conn *conns;    /* all of them, a list */
 	struct conn *review;   /* the next one that a new policy is held against */
@@ -78,6 +85,8 @@ struct egress {
 	uint64_t log_lost; /* lines dropped because the log cannot be written */
 	uint64_t accepted, denied, allowed; /* counters */
 	uint64_t limited;                   /* connections that a limit turned away */
+	uint64_t limited_told;              /* of these, how many the log knows of */
+	int64_t limited_told_ms;
 };
 
 /* ---- record.c: what is told about a connection ---------------------------------- */
@@ -105,8 +114,13 @@ void egress_log_flush(struct egress *e);
 int egress_listen(struct egress *e, int tcp4, int tcp6, int udp4, int udp6);
 /* Ends every connection, stops listening and gives back the pool; DNS is not touched. */
 void egress_unlisten(struct egress *e);
-/* Is this the address of a listener itself? Nobody has business there. */
+/* Is this the address of a listener itself? Nobody has business there. (A machine's are
+ * on its loopback, of which nothing is caught.) */
 bool egress_is_listener(const struct egress *e, const struct addr *a, uint16_t port);
+
+/* ---- mux.c ------------------------------------------------------------------------ */
+/* A machine's stream, instead of listeners (ipc/netmux.h). Takes over the descriptor. */
+int egress_stream(struct egress *e, int fd, const uint8_t nonce[NETMUX_NONCE]);
 
 /* ---- control.c ------------------------------------------------------------------ */
 int egress_control(struct egress *e, int sock); /* handles it from now on */
@@ -114,7 +128,8 @@ int egress_control(struct egress *e, int sock); /* handles it from now on */
  * unless control_forget() came first. */
 struct question {
 	struct egress *egress;
-	uint64_t id; /* 0: not waiting */
+	uint64_t id;   /* 0: not waiting */
+	bool at_guest; /* which is asked first; a machine's "who" */
 	struct timer timer;
 	struct question *next;
 	void (*fn)(struct question *q, const json_t *answer);
@@ -126,6 +141,8 @@ void control_ask(struct egress *e, struct question *q, const struct conn *c,
 		 const char *method, const char *path,
 		 void (*fn)(struct question *, const json_t *));
 void control_forget(struct egress *e, struct question *q);
+/* A machine's guest says who it is: the host knows which exec that is. */
+void control_guest_says(struct egress *e, uint32_t id, const struct netmux_who *w);
 /* Best effort, never blocks; takes over the object. */
 void control_event(struct egress *e, json_t *event);
 /* One event was not sent: the host is told how many there were. */

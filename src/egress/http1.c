@@ -84,6 +84,20 @@ char *http_keep(struct http_head *h, const char *p, size_t n)
 	return b->text;
 }
 
+void http_head_forget(struct http_head *h)
+{
+	for (struct block *b = h->store; b; b = b->next) {
+		char *from = b->text;
+
+		/* The method is what the first block begins with. */
+		if (h->method == from)
+			from += strlen(from) + 1;
+		explicit_bzero(from, b->n - (size_t)(from - b->text));
+	}
+	h->target = h->authority = h->scheme = h->phrase = NULL;
+	h->n_fields = 0;
+}
+
 void http_head_clear(struct http_head *h)
 {
 	struct block *b = h->store;

@@ -63,6 +63,9 @@ long http_parse_request(struct http_head *h, const char *p, size_t n, const char
 long http_parse_response(struct http_head *h, const char *p, size_t n, const char *method,
 			 const char **why);
 void http_head_clear(struct http_head *h);
+/* It was written: fields, target and phrase are wiped; what tells how its body is framed
+ * stays, and the method. */
+void http_head_forget(struct http_head *h);
 const char *http_field_get(const struct http_head *h,
 			   const char *name); /* first or NULL */
 /* Sets or removes (NULL) all fields of that name. 0, -ENOBUFS, -ENOMEM, -EINVAL if the

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http1_write - the one form in which a head or a chunk leaves. Always as HTTP/1.1. */
+/*
+ * http1_write - the one form in which a head or a chunk leaves. Always as HTTP/1.1. A
+ * request has values in it by then.
+ */
 #include "egress/http1_priv.h"
+#include "egress/wipe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,11 +12,11 @@
 
 static int put_field(struct buf *out, const char *name, const char *value)
 {
-	int r = buf_puts(out, name);
+	int r = wipe_puts(out, name);
 
-	r = r < 0 ? r : buf_append(out, ": ", 2);
-	r = r < 0 ? r : buf_puts(out, value);
-	return r < 0 ? r : buf_append(out, "\r\n", 2);
+	r = r < 0 ? r : wipe_puts(out, ": ");
+	r = r < 0 ? r : wipe_puts(out, value);
+	return r < 0 ? r : wipe_puts(out, "\r\n");
 }
 
 static int put_first_line(const struct http_head *h, struct buf *out)
@@ -21,7 +25,10 @@ static int put_first_line(const struct http_head *h, struct buf *out)
 
 	if (!h->request)
 		return buf_printf(out, "HTTP/1.1 %03u %s\r\n", h->status, h->phrase);
-	r = buf_printf(out, "%s %s HTTP/1.1\r\n", h->method, h->target);
+	r = wipe_puts(out, h->method);
+	r = r < 0 ? r : wipe_puts(out, " ");
+	r = r < 0 ? r : wipe_puts(out, h->target);
+	r = r < 0 ? r : wipe_puts(out, " HTTP/1.1\r\n");
 	if (r < 0 || !h->authority)
 		return r;
 	return put_field(out, "Host", h->authority);
@@ -29,18 +36,20 @@ static int put_first_line(const struct http_head *h, struct buf *out)
 
 static int put_framing(const struct http_head *h, struct buf *out)
 {
+	char length[24];
 	int r = 0;
 
+	snprintf(length, sizeof(length), "%" PRIu64, h->length);
 	if (h->body == BODY_LENGTH || (h->body == BODY_NONE && h->has_length))
-		r = buf_printf(out, "Content-Length: %" PRIu64 "\r\n", h->length);
+		r = put_field(out, "Content-Length", length);
 	else if (h->body == BODY_CHUNKED)
-		r = buf_puts(out, "Transfer-Encoding: chunked\r\n");
+		r = wipe_puts(out, "Transfer-Encoding: chunked\r\n");
 	if (r == 0 && h->expect)
-		r = buf_puts(out, "Expect: 100-continue\r\n");
+		r = wipe_puts(out, "Expect: 100-continue\r\n");
 	if (r == 0 && h->upgrade)
-		r = buf_puts(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+		r = wipe_puts(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	else if (r == 0 && !h->keep_alive)
-		r = buf_puts(out, "Connection: close\r\n");
+		r = wipe_puts(out, "Connection: close\r\n");
 	return r;
 }
 
@@ -54,9 +63,11 @@ int http_write_head(const struct http_head *h, struct buf *out)
 	if (r == 0)
 		r = put_framing(h, out);
 	if (r == 0)
-		r = buf_append(out, "\r\n", 2);
-	if (r < 0 && out->data)
-		out->data[out->len = before] = '\0';
+		r = wipe_puts(out, "\r\n");
+	if (r < 0 && out->data) { /* as it was */
+		explicit_bzero(out->data + before, out->len - before);
+		out->len = before;
+	}
 	return r;
 }
 
@@ -68,9 +79,9 @@ int http_write_chunk(const struct http_head *h, const void *p, size_t n, struct 
 	if (!n)
 		return 0; /* an empty chunk would be the end */
 	if (h->body != BODY_CHUNKED)
-		return buf_append(out, p, n);
+		return wipe_append(out, p, n);
 	k = snprintf(size, sizeof(size), "%zx\r\n", n);
-	r = buf_reserve(out, (size_t)k + n + 2);
+	r = wipe_reserve(out, (size_t)k + n + 2);
 	if (r < 0)
 		return r;
 	buf_append(out, size, (size_t)k);
@@ -80,5 +91,5 @@ int http_write_chunk(const struct http_head *h, const void *p, size_t n, struct 
 
 int http_write_end(const struct http_head *h, struct buf *out)
 {
-	return h->body == BODY_CHUNKED ? buf_puts(out, "0\r\n\r\n") : 0;
+	return h->body == BODY_CHUNKED ? wipe_puts(out, "0\r\n\r\n") : 0;
 }

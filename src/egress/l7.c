@@ -249,6 +249,14 @@ static void on_again(struct timer *t)
 	l7_run(container_of(t, struct l7, again));
 }
 
+/* Nothing that a server sent stays in the buffer that all connections share. */
+static void forget_read(struct l7 *l)
+{
+	if (l->up.read_max)
+		explicit_bzero(pump_buf(l->c->egress), l->up.read_max);
+	l->up.read_max = 0;
+}
+
 void l7_run(struct l7 *l)
 {
 	bool did = true, any = false;
@@ -261,6 +269,7 @@ void l7_run(struct l7 *l)
 		any |= did;
 	}
 	l->running = false;
+	forget_read(l);
 	if (l->over) {
 		finish(l);
 		return;
@@ -334,7 +343,6 @@ void l7_start(struct conn *c, bool tls)
 	e->n_inspected += counted;
 	side_init(&l->client, &c->received);
 	side_init(&l->up, &c->sent);
-	l->up.wipe = tls && e->secrets;
 	conn_decided(c);
 	c->stage = CONN_OPEN;
 	if (open_sides(l) < 0 ||

@@ -14,6 +14,8 @@
  * 3. A side is read only while the other can take what is read: at most one read beyond
  *    L7_HIGH is ever held for it.
  * 4. Without an exchange and without unread bytes there are no buffers.
+ * 5. What was sent on is wiped where it was: values are in requests, and come back. In
+ *    memory that is not locked they are only on their way.
  */
 #ifndef COVE_EGRESS_L7_H
 #define COVE_EGRESS_L7_H
@@ -42,11 +44,10 @@ struct side {
 	uint32_t read_needs, write_needs; /* TLS may need the other one */
 	bool hup;                         /* the peer ended or broke, as epoll said */
 	bool urgent;                      /* it sent an urgent byte: reads stop there */
-	bool secret;                      /* a value is in out: wipe */
-	bool wipe;                        /* a value may be in in, always */
 	struct buf in, out;
 	size_t in_at, out_at;
 	size_t looked;   /* of in, no head's end was found in these */
+	size_t read_max; /* bytes of the longest read into pump_buf() */
 	uint64_t *count; /* bytes of content and framing written to it */
 };
 

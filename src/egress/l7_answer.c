@@ -3,6 +3,7 @@
 #include "egress/l7.h"
 
 #include "base/util.h"
+#include "egress/wipe.h"
 
 #include <stdio.h>
 
@@ -32,9 +33,7 @@ void exchange_free(struct exchange *x)
 	swap_stream_free(x->back);
 	http_head_clear(&x->req);
 	http_head_clear(&x->res);
-	if (x->secret_used && x->piece.data)
-		explicit_bzero(x->piece.data, x->piece.cap);
-	buf_clear(&x->piece);
+	wipe_clear(&x->piece);
 	free(x->path[0]);
 	free(x->path[1]);
 	free(x->log_path);

@@ -3,6 +3,7 @@
 #include "egress/l7.h"
 
 #include "base/util.h"
+#include "egress/wipe.h"
 
 #include <stdio.h>
 
@@ -96,8 +97,10 @@ static bool put_head(struct exchange *x)
 		l7_answer_upstream(l, 502, l->up_failed);
 		return false;
 	}
-	if (http_write_head(&x->req, &l->up.out) == 0)
+	if (http_write_head(&x->req, &l->up.out) == 0) {
+		http_head_forget(&x->req);
 		return true;
+	}
 	l7_answer(l, 431, "http", "the head is too large", true);
 	return false;
 }
@@ -139,25 +142,15 @@ static void collected(struct exchange *x)
 	after_head(x);
 	if (side_send(&l->up, x->piece.data, x->piece.len) < 0)
 		l->up_failed = "the server closed the connection";
-	if (x->secret_used && x->piece.data)
-		explicit_bzero(x->piece.data, x->piece.cap);
-	buf_clear(&x->piece);
+	wipe_clear(&x->piece);
 }
 
-/* One piece of content. False: the exchange is gone. */
-static bool content_up(struct exchange *x, const char *p, size_t n)
+/* False: over. */
+static bool put_up(struct exchange *x, const char *p, size_t n, bool last)
 {
 	struct l7 *l = x->l7;
-	bool last = x->req_body.done;
 	int r = 0;
 
-	if (x->out) {
-		x->piece.len = 0;
-		if (!l7_swap_body(x, p, n, last))
-			return false;
-		p = x->piece.data;
-		n = x->piece.len;
-	}
 	if (l->up_failed) /* the server reads no more, but may have answered */
 		return true;
 	x->put_up += n;
@@ -175,6 +168,21 @@ static bool content_up(struct exchange *x, const char *p, size_t n)
 	if (r < 0)
 		l->up_failed = "the server closed the connection";
 	return true;
+}
+
+/* One piece of content. False: the exchange is gone, or over. */
+static bool content_up(struct exchange *x, const char *p, size_t n)
+{
+	bool last = x->req_body.done, ok;
+
+	if (!x->out)
+		return put_up(x, p, n, last);
+	x->piece.len = 0;
+	if (!l7_swap_body(x, p, n, last))
+		return false;
+	ok = put_up(x, x->piece.data, x->piece.len, last);
+	wipe_empty(&x->piece);
+	return ok;
 }
 
 /* Takes the framing off n bytes. Returns how many were used; -1: the exchange is gone. */

@@ -25,6 +25,7 @@ static int put_head(struct exchange *x)
 	}
 	if (r == 0)
 		r = http_write_head(res, &x->l7->client.out);
+	http_head_forget(res);
 	return r;
 }
 
@@ -82,6 +83,7 @@ static void switch_protocols(struct exchange *x)
 		l7_over(l, true, "error", "out of memory");
 		return;
 	}
+	http_head_forget(&x->res);
 	x->answered = true;
 	x->response = RES_DONE; /* x stays: a new policy may end it */
 	l->mode = L7_TUNNEL;
@@ -156,8 +158,6 @@ static bool read_head(struct exchange *x)
 				    : "the connection to the server broke");
 	else if (side_keep(&l->up, p, (size_t)n) < 0)
 		l7_answer_upstream(l, 502, "the head of the answer is too large");
-	if (n > 0 && l->up.wipe)
-		explicit_bzero(p, (size_t)n);
 	return true;
 }
 
@@ -350,8 +350,6 @@ static bool read_body(struct exchange *x)
 		if (used >= 0 && used < n &&
 		    side_keep(&l->up, p + used, (size_t)(n - used)))
 			l7_over(l, true, "error", "out of memory");
-		if (l->up.wipe)
-			explicit_bzero(p, (size_t)n);
 	}
 	if (used >= 0 && !l->over && x->res_body.done)
 		body_done(x);

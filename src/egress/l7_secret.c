@@ -14,6 +14,7 @@
 #include "egress/l7.h"
 
 #include "base/util.h"
+#include "egress/wipe.h"
 
 #include <stdlib.h>
 #include <strings.h>
@@ -48,7 +49,7 @@ static void record_uses(struct exchange *x, const struct swap_outcome *o)
 		egress_record(c->egress, &r);
 	}
 	if (o->replaced)
-		x->secret_used = x->l7->up.secret = true;
+		x->secret_used = true;
 }
 
 /* Was it all right? If not, it is answered. */
@@ -66,13 +67,6 @@ static bool settle(struct exchange *x, int r, const struct swap_outcome *o)
 	return true;
 }
 
-static void wipe(struct buf *b)
-{
-	if (b->data)
-		explicit_bzero(b->data, b->cap);
-	buf_clear(b);
-}
-
 /* One text of the head; *ret_changed: b holds it with values. */
 static bool swap_piece(struct exchange *x, enum swap_where where, const char *field,
 		       const char *text, struct buf *b, struct swap_outcome *all,
@@ -83,8 +77,8 @@ static bool swap_piece(struct exchange *x, enum swap_where where, const char *fi
 	int r;
 
 	*ret_changed = false;
-	b->len = 0;
-	r = buf_puts(b, text);
+	wipe_empty(b);
+	r = wipe_puts(b, text);
 	if (r == 0 && *text)
 		r = swap_text(table(x), host_of(x, host), x->l7->tls, where, field, b,
 			      &o);
@@ -116,17 +110,6 @@ static bool check_names(struct exchange *x)
 	return !found;
 }
 
-/* All of it at once: no value is left in a block that realloc() gave up. */
-static int reserve_head(struct exchange *x)
-{
-	const struct http_head *h = &x->req;
-	size_t n = 1024 + strlen(h->target);
-
-	for (size_t i = 0; i < h->n_fields; i++)
-		n += strlen(h->field[i].name) + strlen(h->field[i].value) + 4;
-	return buf_reserve(&x->l7->up.out, n);
-}
-
 static bool swap_head(struct exchange *x, struct swap_outcome *all)
 {
 	struct http_head *h = &x->req;
@@ -147,9 +130,7 @@ static bool swap_head(struct exchange *x, struct swap_outcome *all)
 		if (ok && changed)
 			r = http_field_replace(h, i, b.data);
 	}
-	wipe(&b);
-	if (ok && r == 0 && all->replaced)
-		r = reserve_head(x);
+	wipe_clear(&b);
 	return ok && (r == 0 || settle(x, r, all));
 }
 

@@ -8,6 +8,7 @@
 #include "egress/l7.h"
 
 #include "base/util.h"
+#include "egress/wipe.h"
 
 void side_init(struct side *s, uint64_t *count)
 {
@@ -22,19 +23,13 @@ void side_init(struct side *s, uint64_t *count)
 
 static void out_clear(struct side *s)
 {
-	if (s->secret && s->out.data)
-		explicit_bzero(s->out.data, s->out.cap);
-	buf_clear(&s->out);
+	wipe_clear(&s->out);
 	s->out_at = 0;
-	s->secret = false;
 }
 
-/* What a server sends back may hold a value. */
 static void in_clear(struct side *s)
 {
-	if (s->wipe && s->in.data)
-		explicit_bzero(s->in.data, s->in.cap);
-	buf_clear(&s->in);
+	wipe_clear(&s->in);
 	s->in_at = 0;
 }
 
@@ -106,6 +101,8 @@ ssize_t side_read(struct side *s, char *p, size_t n)
 		if (r <= 0) /* told again by the next call */
 			return got ? (ssize_t)got : r;
 		got += (size_t)r;
+		if (s->read_max < got)
+			s->read_max = got;
 		if (s->ch.ssl)
 			continue;
 		if (got < n && !s->hup &&
@@ -149,12 +146,10 @@ int side_flush(struct side *s)
 	r = write_some(s, s->out.data + s->out_at, n);
 	if (r < 0)
 		return (int)r;
+	explicit_bzero(s->out.data + s->out_at, (size_t)r);
 	s->out_at += (size_t)r;
-	if (s->out_at == s->out.len) {
-		if (s->secret)
-			explicit_bzero(s->out.data, s->out.len);
+	if (s->out_at == s->out.len)
 		s->out.len = s->out_at = 0;
-	}
 	return r > 0;
 }
 
@@ -169,10 +164,10 @@ int side_send(struct side *s, const void *p, size_t n)
 	if ((size_t)r == n)
 		return 0;
 	if (s->out_at) {
-		buf_consume(&s->out, s->out_at);
+		wipe_consume(&s->out, s->out_at);
 		s->out_at = 0;
 	}
-	return buf_append(&s->out, (const char *)p + r, n - (size_t)r);
+	return wipe_append(&s->out, (const char *)p + r, n - (size_t)r);
 }
 
 size_t side_unread(const struct side *s)
@@ -183,6 +178,8 @@ size_t side_unread(const struct side *s)
 void side_consume(struct side *s, size_t n)
 {
 	s->looked = 0;
+	if (n)
+		explicit_bzero(s->in.data + s->in_at, n);
 	s->in_at += n;
 	if (s->in_at == s->in.len)
 		s->in.len = s->in_at = 0;
@@ -191,10 +188,10 @@ void side_consume(struct side *s, size_t n)
 int side_keep(struct side *s, const char *p, size_t n)
 {
 	if (s->in_at) {
-		buf_consume(&s->in, s->in_at);
+		wipe_consume(&s->in, s->in_at);
 		s->in_at = 0;
 	}
-	return buf_append(&s->in, p, n);
+	return wipe_append(&s->in, p, n);
 }
 
 long side_head(struct side *s, const char **why)

@@ -34,8 +34,6 @@ struct listener {
 struct listeners {
 	struct listener tcp[2];
 	int reserve; /* a descriptor that means nothing */
-	int64_t told_ms;
-	uint64_t told; /* e->limited then */
 };
 
 static void reset_fd(int fd)
@@ -46,22 +44,26 @@ static void reset_fd(int fd)
 	close(fd);
 }
 
-void egress_turn_away(struct egress *e, int fd)
+void egress_limited(struct egress *e)
 {
-	struct listeners *ls = e->listeners;
 	int64_t now = loop_now(e->loop);
 	char why[96];
 
-	reset_fd(fd);
 	e->limited++;
-	if (!ls || (ls->told && now - ls->told_ms < TELL_MS))
+	if (e->limited_told && now - e->limited_told_ms < TELL_MS)
 		return;
 	snprintf(why, sizeof(why), "too many connections, %llu turned away",
-		 (unsigned long long)(e->limited - ls->told));
-	ls->told = e->limited;
-	ls->told_ms = now;
+		 (unsigned long long)(e->limited - e->limited_told));
+	e->limited_told = e->limited;
+	e->limited_told_ms = now;
 	egress_record(e, &(struct record){
 				 .kind = "connect", .verdict = "error", .reason = why});
+}
+
+void egress_turn_away(struct egress *e, int fd)
+{
+	reset_fd(fd);
+	egress_limited(e);
 }
 
 static void go_on(struct timer *t)
@@ -184,7 +186,7 @@ int egress_listen(struct egress *e, int tcp4, int tcp6, int udp4, int udp6)
 	struct listeners *ls;
 	int r;
 
-	if (e->listeners)
+	if (e->listeners || e->mux)
 		return -EBUSY;
 	ls = e->listeners = calloc(1, sizeof(*ls));
 	if (!ls)
@@ -208,6 +210,8 @@ int egress_listen(struct egress *e, int tcp4, int tcp6, int udp4, int udp6)
 
 bool egress_is_listener(const struct egress *e, const struct addr *a, uint16_t port)
 {
+	if (e->mux)
+		return addr_classify(a) == ADDR_LOOPBACK;
 	for (size_t i = 0; e->listeners && i < ARRAY_LEN(e->listeners->tcp); i++) {
 		const struct listener *l = &e->listeners->tcp[i];
 
@@ -236,6 +240,7 @@ void egress_unlisten(struct egress *e)
 		conn_reset(c, "error", "the network was stopped");
 	}
 	dns_stop(e);
+	mux_stop(e);
 	if (ls)
 		close_fd(&ls->reserve);
 	free(take_ptr(e->listeners));

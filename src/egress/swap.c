@@ -3,6 +3,7 @@
 #include "egress/swap.h"
 
 #include "egress/swap_impl.h"
+#include "egress/wipe.h"
 #include "policy/host.h"
 
 #include <sodium/core.h>
@@ -332,7 +333,7 @@ int swap_redact(const struct swap_table *t, struct buf *text)
 		buf_clear(&out);
 		return r;
 	}
-	swap_wipe(text);
+	wipe_clear(text);
 	*text = out;
 	return 0;
 }

@@ -155,8 +155,6 @@ struct swap_request {
 	bool keep;             /* lengths must stay */
 	struct swap_open open; /* before the piece */
 };
-int swap_append(struct buf *b, const void *p, size_t n);
-void swap_wipe(struct buf *b);
 void swap_note_use(struct swap_outcome *o, const char *name);
 uint64_t swap_allowed(const struct swap_table *t, const char *host, bool verified);
 int swap_out(struct swap_request *q, const unsigned char *p, size_t n, bool last,

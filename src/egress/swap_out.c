@@ -6,6 +6,7 @@
  * is sent as it is. Whether all of a text may go is decided before any of it is changed.
  */
 #include "egress/swap_impl.h"
+#include "egress/wipe.h"
 
 #include <sodium/utils.h>
 #include <strings.h>
@@ -28,35 +29,6 @@ static bool may_go(const struct swap_secret *s, enum swap_where where)
 	if (where == SWAP_HEADER)
 		return s->line_safe;
 	return where != SWAP_TARGET || s->no_breaks;
-}
-
-/* As buf_append(), but nothing is left behind in a block that realloc() gave up. */
-int swap_append(struct buf *b, const void *p, size_t n)
-{
-	struct buf more = BUF_INIT(b->max);
-	int r;
-
-	if (!b->data || n < b->cap - b->len)
-		return buf_append(b, p, n);
-	r = buf_reserve(&more, min_size(b->max, b->len * 2 + n));
-	if (r == 0)
-		r = buf_append(&more, b->data, b->len);
-	if (r == 0)
-		r = buf_append(&more, p, n);
-	if (r < 0) {
-		swap_wipe(&more);
-		return r;
-	}
-	swap_wipe(b);
-	*b = more;
-	return 0;
-}
-
-void swap_wipe(struct buf *b)
-{
-	if (b->data)
-		sodium_memzero(b->data, b->cap);
-	buf_clear(b);
 }
 
 void swap_note_use(struct swap_outcome *o, const char *name)
@@ -102,7 +74,7 @@ static int put_value(const struct swap_secret *s, enum swap_where how, struct bu
 	int r = 0;
 
 	for (size_t i = 0; i < s->n && r == 0; i++)
-		r = swap_append(out, tmp, swap_escape(how, s->value[i], tmp));
+		r = wipe_append(out, tmp, swap_escape(how, s->value[i], tmp));
 	sodium_memzero(tmp, sizeof(tmp));
 	return r;
 }
@@ -141,7 +113,7 @@ static int run(struct swap_request *q, const unsigned char *p, const struct swap
 		from = hit.at + s->n_placeholder;
 		if (!out)
 			continue;
-		r = swap_append(out, p + done, swap_place(v, hit.at) - done);
+		r = wipe_append(out, p + done, swap_place(v, hit.at) - done);
 		if (r == 0)
 			r = put_value(s, writing(q, how), out);
 		if (r < 0)
@@ -153,7 +125,7 @@ static int run(struct swap_request *q, const unsigned char *p, const struct swap
 	if (out)
 		swap_open_step(&q->open, p, used);
 	*ret_used = used;
-	return out ? swap_append(out, p + done, used - done) : 0;
+	return out ? wipe_append(out, p + done, used - done) : 0;
 }
 
 int swap_out(struct swap_request *q, const unsigned char *p, size_t n, bool last,
@@ -183,10 +155,10 @@ static int whole(struct swap_request *q, struct buf *text, struct swap_outcome *
 		return r;
 	r = swap_out(q, p, text->len, true, &out, o, &used);
 	if (r < 0 || o->replaced == before) {
-		swap_wipe(&out);
+		wipe_clear(&out);
 		return r;
 	}
-	buf_clear(text);
+	wipe_clear(text);
 	*text = out;
 	return 0;
 }
@@ -227,7 +199,7 @@ static int basic_encode(const struct buf *plain, struct buf *text)
 	sodium_bin2base64(out.data + out.len, n, (const unsigned char *)plain->data,
 			  plain->len, variant);
 	out.len += n - 1;
-	buf_clear(text);
+	wipe_clear(text);
 	*text = out;
 	return 0;
 }
@@ -248,7 +220,7 @@ static int basic(struct swap_request *q, struct buf *text, struct swap_outcome *
 		r = whole(q, &plain, o);
 	if (r == 0 && o->replaced > before)
 		r = basic_encode(&plain, text);
-	swap_wipe(&plain);
+	wipe_clear(&plain);
 	return r == -EINVAL ? 0 : r;
 }
 

@@ -17,8 +17,7 @@
  * for already.
  */
 #include "egress/swap_impl.h"
-
-#include <sodium/utils.h>
+#include "egress/wipe.h"
 
 #define HELD_LONG 512
 /* A value as long as it may be, and every byte of it as a reference of HTML. */
@@ -143,7 +142,7 @@ void swap_stream_free(struct swap_stream *s)
 {
 	if (!s)
 		return;
-	swap_wipe(&s->held);
+	wipe_clear(&s->held);
 	free(s);
 }
 
@@ -293,7 +292,7 @@ static int pump(struct swap_stream *s, const void *p, size_t n, enum piece piece
 		return 0;
 	}
 	if (s->held.len) {
-		r = buf_append(&s->held, p, n);
+		r = wipe_append(&s->held, p, n);
 		if (r < 0)
 			return r;
 		s->fresh += n;
@@ -309,12 +308,12 @@ static int pump(struct swap_stream *s, const void *p, size_t n, enum piece piece
 	if (r < 0 || s->violation)
 		return r;
 	if (s->held.len) {
-		buf_consume(&s->held, used);
+		wipe_consume(&s->held, used);
 		return 0;
 	}
 	if (n - used > HELD_MAX) /* cannot be: longer than any needle */
 		return -EOVERFLOW;
-	return buf_append(&s->held, text + used, n - used);
+	return wipe_append(&s->held, text + used, n - used);
 }
 
 int swap_feed(struct swap_stream *s, const void *p, size_t n, struct buf *out,

@@ -5,6 +5,7 @@
 #include "guest/spawn.h"
 
 #include "base/util.h"
+#include "os/who.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -157,11 +158,13 @@ static void report_failure(struct guest *g, struct stream *s, const struct spawn
 
 static void started(struct guest *g, struct stream *s, bool last)
 {
-	uint8_t p[16];
+	uint8_t p[32];
 	struct wire_out o;
 
 	wire_out_init(&o, p, sizeof(p));
 	wire_put_u32(&o, WIRE_A_PID, (uint32_t)s->exec.pid);
+	if (g->machine) /* the host's clock is another one */
+		wire_put_u64(&o, WIRE_A_SINCE, who_now());
 	send_frame(g, WIRE_STARTED, 0, s->id, p, o.len);
 	s->exec.last = last;
 	hold(g); /* a short command answers with one write, and wakes the peer once */
@@ -211,8 +214,12 @@ static void start_process(struct guest *g, struct stream *s, const struct reques
 		.cwd = r->str[WIRE_A_CWD],
 		.tty = (flags & WIRE_EXEC_PTY) != 0,
 		.die_with_us = !g->init,
-		.uid = request_has(r, WIRE_A_UID) ? &r->num[WIRE_A_UID] : NULL,
-		.gid = request_has(r, WIRE_A_GID) ? &r->num[WIRE_A_GID] : NULL,
+		.uid = request_has(r, WIRE_A_UID) ? &r->num[WIRE_A_UID]
+		       : g->machine               ? &g->user[0]
+						  : NULL,
+		.gid = request_has(r, WIRE_A_GID) ? &r->num[WIRE_A_GID]
+		       : g->machine               ? &g->user[1]
+						  : NULL,
 	};
 	int err = !env     ? -ENOMEM
 		  : sp.tty ? make_terminal(s, r, flags, &e)

@@ -114,15 +114,18 @@ struct guest {
 	struct link link;
 	bool init; /* PID 1; otherwise --stdio */
 	bool setup_done, any_request;
-	bool ending;           /* leave the loop once the output is flushed */
-	bool shutdown;         /* SHUTDOWN came */
-	bool alone;            /* ... and there is no process left */
-	bool killed;           /* ... or its time was over, and SIGKILL was sent */
-	int64_t shutdown_ms;   /* when to kill what is left, then when to end */
-	const char *bye;       /* the violation that ends the connection */
-	char **env;            /* of SETUP: what every process begins with; or NULL */
-	void *env_arena;       /* what it points into */
-	size_t held;           /* the first bytes of the output that may wait ... */
+	bool ending;         /* leave the loop once the output is flushed */
+	bool shutdown;       /* SHUTDOWN came */
+	bool alone;          /* ... and there is no process left */
+	bool killed;         /* ... or its time was over, and SIGKILL was sent */
+	int64_t shutdown_ms; /* when to kill what is left, then when to end */
+	const char *bye;     /* the violation that ends the connection */
+	char why[200];       /* room for one that must be put together */
+	bool machine;        /* a kernel of our own: we are root, and what we start ... */
+	uint32_t user[2];    /* ... has these ids, unless the client says others */
+	char **env;          /* of SETUP: what every process begins with; or NULL */
+	void *env_arena;     /* what it points into */
+	size_t held;         /* the first bytes of the output that may wait ... */
 	int64_t held_until_ms; /* ... until then */
 	unsigned turn;
 	size_t streams;

@@ -4,8 +4,10 @@
  *	--init		the link is descriptor 3
  *	--stdio		the link is standard input and output
  *	--probe		tries what a sandbox must refuse, and says what happened
+ * As the first process of a kernel it is /init, see machine.c.
  */
 #include "guest/guest.h"
+#include "guest/machine.h"
 
 #include "base/util.h"
 
@@ -60,6 +62,8 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc == 2 ? argv[1] : "";
 
+	if (getpid() == 1 && strcmp(argv[0], "/init") == 0)
+		machine_main();
 	if (strcmp(mode, "--init") == 0) {
 		prepare(true);
 		return run(3, 3, true);

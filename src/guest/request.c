@@ -7,6 +7,7 @@
 #include "guest/request.h"
 
 enum kind { K_NONE, K_U32, K_U64, K_STR, K_LIST, K_BYTES };
+#define LISTS 4 /* of the kind K_LIST below */
 
 static const uint8_t kinds[WIRE_A_LAST + 1] = {
 	[WIRE_A_ARG] = K_LIST,   [WIRE_A_ENV] = K_LIST,       [WIRE_A_CWD] = K_STR,
@@ -15,7 +16,7 @@ static const uint8_t kinds[WIRE_A_LAST + 1] = {
 	[WIRE_A_PATH2] = K_STR,  [WIRE_A_MODE] = K_U32,       [WIRE_A_PORT] = K_U32,
 	[WIRE_A_NAME] = K_STR,   [WIRE_A_HOSTNAME] = K_STR,   [WIRE_A_TIME_NS] = K_U64,
 	[WIRE_A_SEED] = K_BYTES, [WIRE_A_TIMEOUT_MS] = K_U32, [WIRE_A_TEXT] = K_STR,
-	[WIRE_A_AGENT] = K_STR,  [WIRE_A_TOOL] = K_STR,
+	[WIRE_A_AGENT] = K_STR,  [WIRE_A_TOOL] = K_STR,       [WIRE_A_MOUNT] = K_LIST,
 };
 
 struct sizes {
@@ -103,7 +104,7 @@ int request_parse(struct request *ret, const struct wire_frame *f, uint64_t allo
 	}
 	if (e < 0)
 		return e;
-	z.pointers += 3; /* the terminators of the three lists */
+	z.pointers += LISTS; /* their terminators */
 	lists = malloc(z.pointers * sizeof(*lists) + z.text);
 	if (!lists)
 		return -ENOMEM;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* setup - SETUP gives the place its name, time and randomness; SHUTDOWN ends it. */
 #include "guest/guest.h"
+#include "guest/machine.h"
 #include "guest/request.h"
 
 #include "base/io.h"
@@ -8,12 +9,15 @@
 
 #include <fcntl.h>
 #include <linux/random.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <time.h>
 
 #define SETUP_TAGS \
 	(TAG(WIRE_A_HOSTNAME) | TAG(WIRE_A_TIME_NS) | TAG(WIRE_A_SEED) | \
-	 TAG(WIRE_A_FLAGS) | TAG(WIRE_A_PATH) | TAG(WIRE_A_ENV))
+	 TAG(WIRE_A_FLAGS) | TAG(WIRE_A_PATH) | TAG(WIRE_A_ENV) | TAG(WIRE_A_MOUNT) | \
+	 TAG(WIRE_A_UID) | TAG(WIRE_A_GID))
+#define SETUP_FLAGS (WIRE_SETUP_SET_CLOCK | WIRE_SETUP_MACHINE | WIRE_SETUP_CAPTURE)
 #define SHUTDOWN_DEFAULT_MS 2000
 
 static void seed(const void *bytes, size_t n)
@@ -29,6 +33,8 @@ static void seed(const void *bytes, size_t n)
 	memcpy(pool.data, bytes, n);
 	if (ioctl(fd, RNDADDENTROPY, &pool) < 0)
 		(void)!write(fd, bytes, n);
+	/* Two machines restored from one template go separate ways from here on. */
+	ioctl(fd, RNDRESEEDCRNG);
 }
 
 static int set_clock(uint64_t ns)
@@ -36,6 +42,12 @@ static int set_clock(uint64_t ns)
 	struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 
 	return clock_settime(CLOCK_REALTIME, &t);
+}
+
+static int machine_failed(struct guest *g, const char *what)
+{
+	snprintf(g->why, sizeof(g->why), "%.150s: %s", what, strerror(errno));
+	return violation(g, g->why);
 }
 
 int on_setup(struct guest *g, const struct wire_frame *f)
@@ -47,7 +59,7 @@ int on_setup(struct guest *g, const struct wire_frame *f)
 	g->setup_done = true;
 	if (request_parse(&r, f, SETUP_TAGS) < 0)
 		return violation(g, "malformed SETUP");
-	if (r.num[WIRE_A_FLAGS] & ~(uint32_t)WIRE_SETUP_SET_CLOCK)
+	if (r.num[WIRE_A_FLAGS] & ~(uint32_t)SETUP_FLAGS)
 		return violation(g, "unknown flag of SETUP");
 	/* Refused where the place has set the name already and left us no right to. */
 	if (r.str[WIRE_A_HOSTNAME])
@@ -58,6 +70,15 @@ int on_setup(struct guest *g, const struct wire_frame *f)
 		return violation(g, "the clock cannot be set");
 	if (r.count[WIRE_A_SEED])
 		seed(r.str[WIRE_A_SEED], r.count[WIRE_A_SEED]);
+	if (r.num[WIRE_A_FLAGS] & WIRE_SETUP_MACHINE) {
+		const char *what = machine_setup(&r);
+
+		if (what)
+			return machine_failed(g, what);
+		g->user[0] = r.num[WIRE_A_UID];
+		g->user[1] = r.num[WIRE_A_GID];
+		g->machine = true;
+	}
 	for (char **p = r.list[WIRE_A_PATH]; *p; p++)
 		if (**p != '/' || mkdir_p(*p, 0755) < 0)
 			return violation(g, "a directory of SETUP cannot be made");

@@ -16,6 +16,8 @@
  *   secrets   {}                            they are in force from here on
  *   policy    {gen} + sealed memfd, image   -> "policy" {gen, closed} or {gen, error}
  *   listen    {} + tcp4 tcp6 udp4 udp6      the sandbox's sockets
+ *   stream    {nonce?: hex} + a machine's   instead: ipc/netmux.h, where the nonce is
+ *                                           zero unless both sides were told another
  *   scope     {}                            -> "scope" {}: who is asked for everybody now
  *   answer    {id, ...}                     of who: {exec, agent, tool, offline, pid,
  *                                           program} or {unknown}; of ask: {allow: bool}
@@ -23,6 +25,8 @@
  * role to host
  *   ready, policy, authority, scope         answers, see above
  *   who       {id, proto: "tcp"|"udp", from: ip, from_port, to: ip, to_port}
+ *             {id, guest: {pid, root, started, program?}}   a machine's: what its guest
+ *                                           says; pid 0: it does not know
  *   ask       {id, host, port, method?, path?, exec, program}
  *   event     {time_ms, kind, verdict, host, port, rule, reason, exec, program, ...}
  *   violation {secret, host, port}          a placeholder was sent where it may not go

@@ -58,7 +58,9 @@ enum wire_type {
 
 	/* client to server, stream 0, at most once and before any request: attributes
 	 * HOSTNAME, TIME_NS, SEED, FLAGS (WIRE_SETUP_*), PATH (repeated: a directory to
-	 * create), ENV (repeated: for every EXEC that has none of that name) */
+	 * create), ENV (repeated: for every EXEC that has none of that name). To a
+	 * machine (WIRE_SETUP_MACHINE) also MOUNT (repeated, in order) and UID, GID: of
+	 * an EXEC that names none, and of every file operation */
 	WIRE_SETUP = 8,
 	/* client to server, stream 0: end everything. attribute TIMEOUT_MS: SIGTERM to
 	 * all, and SIGKILL after that time. The server then closes the connection. */
@@ -68,7 +70,7 @@ enum wire_type {
 	 * names, the whole environment), CWD,
 	 * FLAGS (WIRE_EXEC_*), ROWS, COLS, UID, GID (default: the server's own) */
 	WIRE_EXEC = 16,
-	WIRE_STARTED, /* server: PID */
+	WIRE_STARTED, /* server: PID, SINCE */
 	/* server, instead of what was asked: ERRNO, TEXT (what failed; for EXEC the
 	 * program, or with CWD the working directory, which is at fault then). A FILE
 	 * stream may also fail after its first RESULT. Then CLOSE follows. */
@@ -150,7 +152,13 @@ enum wire_tag {
 	WIRE_A_TIMEOUT_MS, /* u32 */
 	WIRE_A_AGENT,      /* EXEC: on whose behalf, for the host; the guest skips it */
 	WIRE_A_TOOL,       /* the same: which tool */
-	WIRE_A_LAST = WIRE_A_TOOL
+	/* "tmpfs OPTIONS PATH": an empty file system of the guest's own; "bind - PATH"
+	 * and "file - PATH": what the root file system has there, again, on top of one */
+	WIRE_A_MOUNT,
+	/* u64, STARTED from a machine: the time then, on the clock that its /proc has for
+	 * the starts of processes (os/who.h) */
+	WIRE_A_SINCE,
+	WIRE_A_LAST = WIRE_A_SINCE
 };
 
 enum wire_exec_flags {
@@ -167,6 +175,8 @@ enum wire_exec_flags {
 
 enum wire_setup_flags {
 	WIRE_SETUP_SET_CLOCK = 1 << 0, /* places with a clock of their own (vm) */
+	WIRE_SETUP_MACHINE = 1 << 1,   /* the root file system comes over a port */
+	WIRE_SETUP_CAPTURE = 1 << 2,   /* connections leave by a port (ipc/netmux.h) */
 };
 
 struct wire_frame {

@@ -9,7 +9,7 @@
  * wildcard address gets those to its port, and for the other ports the kernel answers
  * "refused" by itself.
  *
- * Pure: who sends the bytes (proc_capture.c) may not allocate or call libc.
+ * Pure: who sends the bytes (capture.c) may not allocate or call libc.
  */
 #ifndef COVE_OS_NETCAPTURE_H
 #define COVE_OS_NETCAPTURE_H

@@ -118,6 +118,14 @@ static inline long raw_clone3(struct clone_args *a, void *stack, size_t size,
 	return raw_spawn(SYS_clone3, (long)a, (long)sizeof(*a));
 }
 
+/* For functions of a child whose stack the sanitizers do not know: their own tables must
+ * not be touched from there. */
+#if defined(__SANITIZE_ADDRESS__)
+#define IN_CHILD __attribute__((no_sanitize("address", "undefined")))
+#else
+#define IN_CHILD
+#endif
+
 #define RAW_ARG(x) ((long)(x))
 #define raw0(n) raw6(n, 0, 0, 0, 0, 0, 0)
 #define raw1(n, a) raw6(n, RAW_ARG(a), 0, 0, 0, 0, 0)
@@ -126,5 +134,17 @@ static inline long raw_clone3(struct clone_args *a, void *stack, size_t size,
 #define raw4(n, a, b, c, d) raw6(n, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), 0, 0)
 #define raw5(n, a, b, c, d, e) \
 	raw6(n, RAW_ARG(a), RAW_ARG(b), RAW_ARG(c), RAW_ARG(d), RAW_ARG(e), 0)
+
+#define TRY(expr) \
+	do { \
+		long try_ = (expr); \
+		if (try_ < 0) \
+			return try_; \
+	} while (0)
+
+IN_CHILD static inline void close_raw(long fd)
+{
+	raw1(SYS_close, fd);
+}
 
 #endif

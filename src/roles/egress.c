@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 #include <malloc.h>
+#include <openssl/crypto.h>
 #include <openssl/ssl.h>
 #include <signal.h>
 #include <sodium.h>
@@ -110,12 +111,48 @@ static int set_up(struct egress *e, struct cove_error *err)
 	return r < 0 ? fail(err, COVE_EIO, -r, "control") : 0;
 }
 
-/* Values come as JSON; nothing of its reader's memory keeps them. */
+/* Values come as JSON, and come back over TLS: libraries that read them keep nothing in
+ * memory that they give back. */
 static void free_wiped(void *p)
 {
 	if (p)
 		explicit_bzero(p, malloc_usable_size(p));
 	free(p);
+}
+
+static void *tls_malloc(size_t n, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return malloc(n);
+}
+
+/* Never realloc(): it gives the old block back as it is. */
+static void *tls_realloc(void *p, size_t n, const char *file, int line)
+{
+	void *larger;
+
+	(void)file;
+	(void)line;
+	if (p && !n) {
+		free_wiped(p);
+		return NULL;
+	}
+	if (p && malloc_usable_size(p) >= n)
+		return p;
+	larger = malloc(n);
+	if (p && larger) {
+		memcpy(larger, p, malloc_usable_size(p));
+		free_wiped(p);
+	}
+	return larger;
+}
+
+static void tls_free(void *p, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	free_wiped(p);
 }
 
 int main(int argc, char **argv)
@@ -133,6 +170,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	json_set_alloc_funcs(malloc, free_wiped);
+	if (!CRYPTO_set_mem_functions(tls_malloc, tls_realloc, tls_free))
+		return 4;
 	descriptors = raise_descriptors();
 	if (go_alone() < 0)
 		return 3;

@@ -6,6 +6,11 @@
 #include "base/util.h"
 
 const char *const backend_names[] = {"auto", "process", "vm", "remote", NULL};
+
+const char *spec_backend_name(enum spec_backend b)
+{
+	return backend_names[b];
+}
 static const char *const engines[] = {"auto", "kvm", "qemu", NULL};
 
 /* ---- backend: a word, or one key with options ----------------------------------- */

@@ -130,6 +130,8 @@ json_t *spec_json(const struct spec *s, bool explicit_only);
  * name. */
 int spec_merge(struct spec *s, const struct spec *changes, struct cove_error *err);
 
+const char *spec_backend_name(enum spec_backend b);
+
 /* [a-z0-9][a-z0-9_.-]{0,62}: what a sandbox may be called. */
 bool spec_name_ok(const char *name);
 

@@ -88,6 +88,9 @@ ok 'too few and too many words' '
 	usage cove volume frobnicate
 	usage cove volume rm
 	usage cove volume ls a
+	usage cove kernel
+	usage cove kernel frobnicate
+	usage cove kernel add a
 	usage cove audit'
 ok 'values that are no number' '
 	usage cove diff -U many a

@@ -217,9 +217,9 @@ while True:
 	grep -qF "$npm" "$T/answer"
 	hidden'
 cat >"$T/memory.py" <<'END'
-# memory.py VALUE: is it in memory of keeper or role that is not locked?
+# memory.py HOME VALUE...: is one in memory of keeper or role that is not locked?
 import glob, sys
-v, seen = sys.argv[1].encode(), 0
+values, seen = [v.encode() for v in sys.argv[2:]], 0
 def of_box(pid):
     try:
         name = open(pid + "/comm").read().strip()
@@ -227,7 +227,7 @@ def of_box(pid):
         env = open((pid if name == "cove-keeper" else "/proc/" + parent) + "/environ", "rb").read()
     except OSError:
         return False
-    return name in ("cove-keeper", "cove-egress") and sys.argv[2].encode() in env
+    return name in ("cove-keeper", "cove-egress") and sys.argv[1].encode() in env
 for pid in filter(of_box, glob.glob("/proc/[0-9]*")):
     mem, place = open(pid + "/mem", "rb", 0), None
     for line in open(pid + "/smaps"):
@@ -238,13 +238,84 @@ for pid in filter(of_box, glob.glob("/proc/[0-9]*")):
             continue
         begin, end = (int(x, 16) for x in place[0].split("-"))
         mem.seek(begin)
-        found = mem.read(end - begin).count(v)
-        seen += found
-        if found and "lo" not in word:
-            sys.exit("%s: %s" % (open(pid + "/comm").read().strip(), " ".join(place)))
-assert seen >= 2, seen
+        text = mem.read(end - begin)
+        for n, v in enumerate(values):
+            at = text.find(v)
+            seen += at >= 0
+            if at >= 0 and "lo" not in word:
+                around = text[max(0, at - 40):at] + b"VALUE %d" % n + text[at + len(v):at + len(v) + 40]
+                sys.exit("%s: %s: %r" % (open(pid + "/comm").read().strip(), " ".join(place), around))
+assert seen >= 2 * len(values), seen
 END
-ok 'in the memory of keeper and role a value is only where it is locked' '
+# What was sent on is wiped a moment later, and nothing but that changes while nobody asks for more.
+locked() {
 	have STATIC_GUEST || lacks "a build without sanitizers, which keep what was freed"
-	python3 "$T/memory.py" "${NPM#npm_}" "$COVE_HOME"'
+	wait_for 2 python3 "$T/memory.py" "$COVE_HOME" "$HEX" "${NPM#npm_}" "$ODD" "$LEN"
+}
+ok 'in the memory of keeper and role a value is only where it is locked' locked
+cat >"$T/slow.py" <<'END'
+# slow.py CERT KEY: shows what it was sent in small pieces, many times, and then says no more.
+import socket, ssl, sys, threading, time
+tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+tls.load_cert_chain(*sys.argv[1:])
+def serve(c):
+    c = tls.wrap_socket(c, server_side=True)
+    got = b""
+    while b"\r\n\r\n" not in got or b"POST" in got and b"the-end" not in got:
+        got += c.recv(65536)
+    if b"/never" in got:
+        time.sleep(60)
+    fields = b"".join(b"X-%d: %s\r\n" % (n, line) for n, line in enumerate(got.split(b"\r\n") * 5))
+    if b"/ws" in got:
+        out = b"HTTP/1.1 101 Ok\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + fields + b"\r\n"
+        out += (b"\x81\x7e" + (len(got) + 1).to_bytes(2, "big") + got + b"\n") * 10 + b"\x81\x06shown\n"
+    else:
+        out = b"HTTP/1.1 200 Ok\r\n" + fields + b"Content-Length: 1000000\r\n\r\n" + got * 20 + b"shown\n"
+    for at in range(0, len(out), 700):
+        c.sendall(out[at:at + 700])
+        time.sleep(0.002)
+    time.sleep(60)
+s = socket.create_server(("0.0.0.0", 8445))
+while True:
+    threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+END
+there python3 "$T/slow.py" "$T/tls/cert.pem" "$T/tls/key.pem" >"$T/slow.log" 2>&1 &
+slow=$!
+when_done "kill $slow; wait $slow"
+wait_for 5 there python3 -c 'import socket; socket.create_connection(("127.0.0.1", 8445))' 2>/dev/null
+cat >"$T/waits.py" <<'END'
+# waits.py: asks in several ways, and goes on waiting.
+import os, socket, ssl, sys, time
+def ask(host, path, names, body=b"", more=b""):
+    s = ssl.create_default_context().wrap_socket(socket.create_connection((host, 8445)), server_hostname=host)
+    fields = b"".join(b"X-%s: %s\r\nY-%s: %s\r\n" % (n, env[n], n, b"y" * 300) for n in names)
+    if body:
+        more += b"Content-Length: %d\r\n" % len(body)
+    s.sendall(b"%s %s HTTP/1.1\r\nHost: %s:8445\r\n%s%s\r\n" % (b"POST" if body else b"GET", path, host.encode(), fields, more))
+    if body:
+        time.sleep(0.3)  # values are in the head that waits for it
+        s.sendall(body)
+    got = b""
+    while path != b"/never" and b"shown" not in got:
+        got += s.recv(65536)
+    return s
+good, env = (b"HEX", b"NPM", b"ODD"), os.environb
+held = [ask("good.test", b"/never", good), ask("other.test", b"/never", [b"LEN"]),
+        ask("good.test", b"/never", (), b" ".join(env[n] for n in good) + b" the-end"),
+        ask("good.test", b"/some", good, b"x" * 100 + b" the-end"), ask("other.test", b"/some", [b"LEN"]),
+        ask("good.test", b"/ws?k=" + env[b"NPM"], good, more=b"Connection: Upgrade\r\nUpgrade: websocket\r\n")]
+print("waiting", flush=True)
+sys.stdin.read(1)
+END
+inside sh -c 'cat >/tmp/waits.py' <"$T/waits.py"
+mkfifo "$T/more"
+ok 'nor is it elsewhere while answers are waited for, come in pieces, or are a WebSocket' '
+	inside python3 /tmp/waits.py <"$T/more" >"$T/waits" 2>&1 &
+	exec 9>"$T/more"
+	wait_for 20 grep -q . "$T/waits"
+	same waiting "$(cat "$T/waits")"
+	locked
+	exec 9>&-
+	wait $!
+	locked'
 done_testing

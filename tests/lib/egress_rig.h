@@ -5,6 +5,9 @@
  *
  * rig_start() leaves the calling thread in the sandbox's namespace; rig_on_host() starts
  * threads (servers) in the host's.
+ *
+ * With RIG_MACHINE the sandbox is as in a virtual machine: cove-guest's own pump catches
+ * its connections, and the egress loop gets one stream.
  */
 #ifndef COVE_EGRESS_RIG_H
 #define COVE_EGRESS_RIG_H
@@ -37,6 +40,7 @@ struct rig {
 	bool six;    /* IPv6 is caught too */
 	int call[2]; /* function pointers for the loop's thread, and its answers */
 	int control; /* the host's end of the control socket */
+	int port;    /* RIG_MACHINE: a copy of the host's end of the stream */
 };
 
 struct rig_call {
@@ -284,6 +288,44 @@ static inline void rig_listen(struct rig *r, void *arg)
 		abort();
 }
 
+#ifdef RIG_MACHINE
+#include "guest/machine_root.h"
+#include "guest/netpump.h"
+
+int machine_loopback(void)
+{
+	return rig_lo_up();
+}
+
+struct rig_stream {
+	int fd;
+	uint8_t nonce[NETMUX_NONCE];
+};
+
+static inline void rig_take_stream(struct rig *r, void *arg)
+{
+	struct rig_stream *s = arg;
+
+	if (egress_stream(&r->e, s->fd, s->nonce) < 0)
+		abort();
+}
+
+static inline int rig_sandbox(struct rig *r)
+{
+	struct rig_stream s = {0};
+	int pair[2];
+
+	if (unshare(CLONE_NEWNET) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -1;
+	r->box_ns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	r->six = netcapture_has_ipv6();
+	r->port = fcntl(pair[0], F_DUPFD_CLOEXEC, 0);
+	s.fd = pair[0];
+	rig_do(r, rig_take_stream, &s);
+	return netpump_start(pair[1]);
+}
+#else
 static inline int rig_sandbox(struct rig *r)
 {
 	struct netcapture n;
@@ -302,6 +344,7 @@ static inline int rig_sandbox(struct rig *r)
 	rig_do(r, rig_listen, &f);
 	return 0;
 }
+#endif
 
 /* hosts: text of a hosts file; network: the policy. -1: this machine cannot. servers()
  * runs in the host's namespace, where what it starts stays. */

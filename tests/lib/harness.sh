@@ -66,6 +66,7 @@ have() {
 	CGROUP_PIDS) [ "$(id -u)" = 0 ] && cgroup_has pids ;;
 	CGROUP_CPU) [ "$(id -u)" = 0 ] && cgroup_has cpu ;;
 	STATIC_GUEST) ! grep -q asan_init "$COVE_DIR/cove-guest" ;;
+	NESTED) [ -n "${COVE_NESTED:-}" ] ;; # tools/nested/run.sh
 	SOURCE) [ -r "$COVE_SRC/Makefile" ] ;;
 	CC) command -v gcc >/dev/null && command -v make >/dev/null ;;
 	TMUX | EXPECT | JQ | GIT | LESS | VI | STRACE | SCRIPT | MUSL_GCC | CURL | PYTHON3)

@@ -348,7 +348,7 @@ static void try_without_ipv6(void)
 		netcapture_build(&n, false);
 		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 ? 1
 		      : child_loopback_up() < 0                 ? 2
-		      : child_capture(&n, fds) < 0              ? 3
+		      : capture_open(&n, fds) < 0              ? 3
 								: 0);
 	}
 	waitpid(pid, &status, 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose socket is it: real processes, a family of which the "first" one is a child of
  * ours. Each case opens sockets in one way and names the process that must be found. */
-#include "core/who.h"
+#include "os/who.h"
 #include "base/util.h"
 #include "core/execs.h"
+#include "policy/addr.h"
 #include "tap.h"
 
 #include <arpa/inet.h>
@@ -326,13 +327,13 @@ static pid_t begin(void (*first)(void), void (*exec)(void))
 
 static int look(pid_t first, bool udp, bool six, struct who *w)
 {
+	struct sockaddr_storage from, to;
 	struct addr a;
 
 	addr_parse(six ? "::1" : "127.0.0.1", &a);
-	return who_has(diag, first, udp, &a, shared->port, &a,
-		       udp   ? port_udp
-		       : six ? port6
-			     : port4,
+	addr_to_sockaddr(&a, shared->port, &from);
+	addr_to_sockaddr(&a, udp ? port_udp : six ? port6 : port4, &to);
+	return who_has(diag, first, udp, (struct sockaddr *)&from, (struct sockaddr *)&to,
 		       w);
 }
 

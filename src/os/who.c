@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/who.h"
+#include "os/who.h"
 
 #include "base/buf.h"
 #include "base/io.h"
@@ -31,13 +31,20 @@ struct query {
 	struct inet_diag_req_v2 r;
 };
 
-static void set_end(__be32 out[4], __be16 *port, const struct addr *a, uint16_t value)
+static void set_end(__be32 out[4], __be16 *port, const struct sockaddr *sa)
 {
-	if (addr_is_v4(a))
-		memcpy(out, a->b + 12, 4);
-	else
-		memcpy(out, a->b, 16);
-	*port = htons(value);
+	struct sockaddr_in a4;
+	struct sockaddr_in6 a6;
+
+	if (sa->sa_family == AF_INET) {
+		memcpy(&a4, sa, sizeof(a4));
+		memcpy(out, &a4.sin_addr, 4);
+		*port = a4.sin_port;
+	} else {
+		memcpy(&a6, sa, sizeof(a6));
+		memcpy(out, &a6.sin6_addr, 16);
+		*port = a6.sin6_port;
+	}
 }
 
 static int ask(int diag, struct query *q)
@@ -83,24 +90,24 @@ static int answer(int diag, uint32_t *ret_inode)
 	return 0;
 }
 
-static int find_inode(int diag, bool udp, const struct addr *from, uint16_t from_port,
-		      const struct addr *to, uint16_t to_port, uint32_t *ret)
+static int find_inode(int diag, bool udp, const struct sockaddr *from,
+		      const struct sockaddr *to, uint32_t *ret)
 {
 	struct query q = {0};
 	struct inet_diag_sockid *id = &q.r.id;
 	int r;
 
-	q.r.sdiag_family = addr_is_v4(from) ? AF_INET : AF_INET6;
+	q.r.sdiag_family = (__u8)from->sa_family;
 	q.r.sdiag_protocol = udp ? IPPROTO_UDP : IPPROTO_TCP;
 	q.r.idiag_states = ~0u;
 	id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
 	/* For one UDP socket, the kernel takes the two ends the other way round. */
 	if (udp) {
-		set_end(id->idiag_src, &id->idiag_sport, to, to_port);
-		set_end(id->idiag_dst, &id->idiag_dport, from, from_port);
+		set_end(id->idiag_src, &id->idiag_sport, to);
+		set_end(id->idiag_dst, &id->idiag_dport, from);
 	} else {
-		set_end(id->idiag_src, &id->idiag_sport, from, from_port);
-		set_end(id->idiag_dst, &id->idiag_dport, to, to_port);
+		set_end(id->idiag_src, &id->idiag_sport, from);
+		set_end(id->idiag_dst, &id->idiag_dport, to);
 	}
 	r = ask(diag, &q);
 	return r < 0 ? r : answer(diag, ret);
@@ -303,14 +310,14 @@ static int find_holder(pid_t init, uint32_t inode, struct who *ret)
 	return r == -EMLINK ? -ESRCH : r;
 }
 
-int who_has(int diag, pid_t init, bool udp, const struct addr *from, uint16_t from_port,
-	    const struct addr *to, uint16_t to_port, struct who *ret)
+int who_has(int diag, pid_t init, bool udp, const struct sockaddr *from,
+	    const struct sockaddr *to, struct who *ret)
 {
 	uint32_t inode = 0;
 	int r;
 
-	if (addr_is_v4(from) != addr_is_v4(to))
+	if (from->sa_family != to->sa_family)
 		return -ESRCH;
-	r = find_inode(diag, udp, from, from_port, to, to_port, &inode);
+	r = find_inode(diag, udp, from, to, &inode);
 	return r < 0 ? r : find_holder(init, inode, ret);
 }

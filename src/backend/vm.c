@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vm - the vm backend: a sandbox with a kernel of its own.
+ *
+ * Theory of operation. Two confined processes make one place. cove-vmm runs QEMU in
+ * namespaces of its own; cove-fs is started by the machinery of the process backend, in
+ * exactly the root that a sandbox of that backend would have, and serves it as FUSE
+ * requests. So mounts, layers, guards and the gate are the same code on both backends,
+ * and what the guest's kernel does with its file system cannot exceed what the process
+ * backend's sandbox could do with it.
+ *
+ * A start restores a template: QEMU maps its memory privately, loads the state of its
+ * devices, and the guest goes on where it waited for the first byte of the link.
+ *
+ * Invariants
+ *  1. The lifeline: cove-vmm ends when our end of it closes, and QEMU with it; cove-fs
+ *     ends when QEMU's end of its socket closes.
+ *  2. The place's pid is cove-vmm's; `vm` and everything in it belongs to the place.
+ */
+#include "backend/vm_impl.h"
+
+#include "base/util.h"
+#include "os/program.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#define RESTORE_MS 30000
+
+static const char *fs_file(struct cove_error *err)
+{
+	static char cache[PATH_MAX];
+
+	return program_find(cache, "cove-fs", "COVE_FS", err);
+}
+
+/* In the machine's cgroup, which is the place's. */
+static int start_fs(struct place *p, const struct place_config *c, int port,
+		    struct cove_error *err)
+{
+	static const char *const argv[] = {"cove-fs", NULL};
+	struct place_config own = *c;
+	struct proc_program fs = {
+		.path = fs_file(err),
+		.argv = argv,
+		/* no filter: it sets its own before it reads the first byte */
+		.fds = {port},
+		.n_fds = 1,
+		.plan = proc_plan,
+	};
+	struct place *f = &p->vm->fs;
+	int r;
+
+	if (!fs.path)
+		return err->code;
+	own.capture = false;
+	own.cgroup_made = NULL;
+	f->cgroup = p->cgroup;
+	f->has_cgroup = p->has_cgroup;
+	r = proc_launch(f, &own, &fs, err);
+	f->has_cgroup = false; /* the place removes it */
+	return r < 0 ? wrap(err, "files") : 0;
+}
+
+int vm_ignore_shared(struct qmp *q, struct cove_error *err)
+{
+	return qmp_send(q, "migrate-set-capabilities",
+			json_pack("{s:[{s:s, s:b}]}", "capabilities", "capability",
+				  "x-ignore-shared", "state", 1),
+			-1, err);
+}
+
+static int restore(struct vm *vm, const char *dir, struct cove_error *err)
+{
+	struct qmp *q = &vm->qmp;
+	char path[4300];
+	cleanup_fd int state = -1;
+
+	snprintf(path, sizeof(path), "%s/state", dir);
+	state = open(path, O_RDONLY | O_CLOEXEC);
+	if (state < 0)
+		return fail(err, COVE_EIO, errno, "template: %s", path);
+	if (qmp_send(q, "qmp_capabilities", NULL, -1, err) < 0 ||
+	    vm_ignore_shared(q, err) < 0 ||
+	    qmp_send(q, "getfd", json_pack("{s:s}", "fdname", "state"), state, err) < 0 ||
+	    qmp_send(q, "migrate-incoming", json_pack("{s:s}", "uri", "fd:state"), -1,
+		     err) < 0)
+		return err->code;
+	return qmp_event(q, "RESUME", RESTORE_MS, err);
+}
+
+static int run_machine(struct place *p, const struct place_config *c,
+		       const struct template *t, struct vm_channels *ch,
+		       struct cove_error *err)
+{
+	struct vm *vm = p->vm;
+	struct vm_root root = {.host = &vm->host, .template_dir = t->dir};
+	struct qemu_machine m = {
+		.program = vm->host.qemu,
+		.kvm = vm->host.kvm,
+		.cpus = vm->host.cpus,
+		.memory = vm->host.memory,
+		.incoming = true,
+		.tuned = vm->host.kernel.built_in,
+	};
+	int r;
+
+	if (vm_launch(p, c, &root, &m, ch, err) < 0)
+		return err->code;
+	qmp_init(&vm->qmp, take_fd(&ch->qmp[0]));
+	vm->lifeline = take_fd(&ch->lifeline[0]);
+	/* QEMU starts meanwhile. */
+	r = start_fs(p, c, ch->fs[0], err);
+	if (r == 0 && restore(vm, t->dir, err) < 0)
+		r = vm_explain(vm->lifeline, err);
+	return r;
+}
+
+static int start(struct place *p, const struct place_config *c, struct cove_error *err)
+{
+	struct vm_channels ch;
+	struct template t;
+	int r;
+
+	if (vm_gather(&p->vm->host, c, err) < 0 ||
+	    vm_template_ensure(&t, &p->vm->host, c, err) < 0)
+		return err->code;
+	vm_channels_init(&ch);
+	r = run_machine(p, c, &t, &ch, err);
+	if (r == 0) {
+		p->link = take_fd(&ch.link[0]);
+		*(c->capture ? &p->net : &p->vm->unused_net) = take_fd(&ch.net[0]);
+	}
+	vm_channels_clear(&ch);
+	return r;
+}
+
+static void vm_release(struct place *p)
+{
+	struct vm *vm = p->vm;
+
+	close_fd(&p->net);
+	if (vm) {
+		close_fd(&vm->lifeline);
+		qmp_clear(&vm->qmp);
+		proc_kill(p);
+		proc_release(&vm->fs);
+		close_fd(&vm->unused_net);
+	}
+	proc_release(p);
+	free(vm);
+	p->vm = NULL;
+}
+
+static int vm_start(struct place *p, const struct place_config *c, struct cove_error *err)
+{
+	int r;
+
+	*p = place_none();
+	p->backend = &backend_vm;
+	p->vm = calloc(1, sizeof(*p->vm));
+	if (!p->vm)
+		return fail_nomem(err);
+	p->vm->fs = place_none();
+	p->vm->lifeline = p->vm->unused_net = -1;
+	p->vm->qmp.fd = -1;
+	r = start(p, c, err);
+	if (r < 0)
+		vm_release(p);
+	return r;
+}
+
+const struct backend backend_vm = {
+	.name = "vm",
+	.probe = vm_probe,
+	.prepare = vm_prepare,
+	.start = vm_start,
+	.setup = vm_setup,
+	.attest = vm_attest,
+	.set_limits = vm_set_limits,
+	.freeze = vm_freeze,
+	.kill = proc_kill,
+	.release = vm_release,
+};

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vm_launch - starts cove-vmm, and with it QEMU, in a place of their own. */
+#include "backend/vm_impl.h"
+
+#include "base/util.h"
+#include "ipc/vmm.h"
+#include "os/program.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "seccomp_monitor.h"
+
+#define FIRST_FD 3
+#define VM_OVERHEAD (256u << 20)
+#define VM_TASKS 256
+#define QUOTE_LINES 6
+#define LAST_WORDS_MS 1000
+
+void vm_channels_init(struct vm_channels *ch)
+{
+	int *fd = (int *)ch;
+
+	for (size_t i = 0; i < sizeof(*ch) / sizeof(int); i++)
+		fd[i] = -1;
+}
+
+void vm_channels_clear(struct vm_channels *ch)
+{
+	int *fd = (int *)ch;
+
+	for (size_t i = 0; i < sizeof(*ch) / sizeof(int); i++)
+		close_fd(&fd[i]);
+}
+
+static int open_channels(struct vm_channels *ch, struct cove_error *err)
+{
+	struct {
+		int *pair, type;
+	} all[] = {
+		{ch->lifeline, SOCK_SEQPACKET},
+                {ch->console,  SOCK_STREAM   },
+		{ch->qmp,      SOCK_STREAM   },
+                {ch->link,     SOCK_STREAM   },
+		{ch->fs,       SOCK_STREAM   },
+                {ch->net,      SOCK_STREAM   }
+        };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (socketpair(AF_UNIX, all[i].type | SOCK_CLOEXEC, 0, all[i].pair) < 0)
+			return fail(err, COVE_EIO, errno, "channels to the machine");
+	return 0;
+}
+
+/* See vm/monitor.seccomp. */
+static const struct sock_fprog *monitor_filter(void)
+{
+	/* The kernel's struct has no const, but only reads. */
+	static const struct sock_fprog program = {
+		.len = SECCOMP_MONITOR_LEN,
+		.filter = (struct sock_filter *)(uintptr_t)seccomp_monitor,
+	};
+
+	return &program;
+}
+
+static const char *vmm_file(struct cove_error *err)
+{
+	static char cache[PATH_MAX];
+
+	return program_find(cache, "cove-vmm", "COVE_VMM", err);
+}
+
+/* The guest's memory, what QEMU needs beside it, and cove-fs. */
+static struct cgroup_limits machine_limits(const struct place_config *c,
+					   const struct vm_host *h)
+{
+	struct cgroup_limits l;
+
+	proc_cgroup_limits(c->spec, &l);
+	if (l.memory_bytes)
+		l.memory_bytes = h->memory + VM_OVERHEAD;
+	l.pids = l.pids ? VM_TASKS : 0;
+	return l;
+}
+
+int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
+	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
+{
+	struct cgroup_limits limits = machine_limits(c, root->host);
+	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", m->share ? "own" : "shared"};
+	struct proc_program vmm = {
+		.path = vmm_file(err),
+		.argv = argv,
+		.filter = monitor_filter(),
+		.plan = vm_root_plan,
+		.plan_arg = root,
+		.limits = &limits,
+		.machine = true,
+	};
+	struct qemu_args args;
+	int r;
+
+	if (!vmm.path || open_channels(ch, err) < 0)
+		return err->code;
+	const int fds[] = {ch->lifeline[1], ch->console[0], ch->console[1], ch->qmp[1],
+			   ch->link[1],     ch->fs[1],      ch->net[1]};
+	m->console = FIRST_FD + 2;
+	m->qmp = FIRST_FD + 3;
+	m->link = FIRST_FD + 4;
+	m->fs = FIRST_FD + 5;
+	m->net = FIRST_FD + 6;
+	vmm.n_fds = ARRAY_LEN(fds);
+	memcpy(vmm.fds, fds, sizeof(fds));
+	if (qemu_args(&args, m) < 0)
+		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
+	memcpy(argv + 2, args.v, (args.n + 1) * sizeof(argv[0]));
+	r = proc_launch(p, c, &vmm, err);
+	close_fd(&ch->console[0]);
+	for (size_t i = 0; i < sizeof(*ch) / sizeof(ch->lifeline); i++)
+		close_fd((int *)ch + 2 * i + 1);
+	return r;
+}
+
+/* ---- what went wrong ------------------------------------------------------------ */
+
+/* The last lines, without control characters, on one line. */
+static void quote(const char *text, size_t n, char *out, size_t size)
+{
+	size_t begin = n, lines = 0, at = 0;
+
+	while (begin && lines < QUOTE_LINES)
+		lines += text[--begin] == '\n' && begin + 1 < n;
+	for (size_t i = begin; i < n && at + 4 < size; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '\n' && at && i + 1 < n)
+			at += (size_t)snprintf(out + at, size - at, " | ");
+		else if (c >= ' ' && c < 127)
+			out[at++] = (char)c;
+	}
+	out[at] = '\0';
+}
+
+int vm_explain(int lifeline, struct cove_error *err)
+{
+	char packet[VMM_STATUS_MAX + VMM_CONSOLE_MAX], said[700];
+	struct pollfd p = {.fd = lifeline, .events = POLLIN};
+	const char *end;
+	ssize_t n = -1;
+
+	(void)!send(lifeline, "c", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (poll(&p, 1, LAST_WORDS_MS) > 0)
+		n = recv(lifeline, packet, sizeof(packet), MSG_DONTWAIT);
+	end = n > 0 ? memchr(packet, '\n', (size_t)n) : NULL;
+	if (!end)
+		return err->code;
+	end++;
+	quote(end, (size_t)(packet + n - end), said, sizeof(said));
+	if (said[0])
+		hint(err, "the machine's last words: %s", said);
+	return err->code;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vm_setup - what only a machine must be told: its time, its randomness, its names, and
+ * which directories of its root live in its own memory.
+ *
+ * The mount plan of a sandbox has directories that are its own and last as long as it
+ * does (/tmp, /run, masks). In the process backend they lie in a tmpfs on the host; here
+ * they belong into the machine, so that they are as fast as its memory and part of a
+ * snapshot of it. What the plan mounts inside of them is put on top again.
+ */
+#include "backend/vm_impl.h"
+
+#include "base/util.h"
+#include "ipc/wire.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define SEED_BYTES 64
+#define COVERED_MAX (PLACE_MOUNTS_MAX + 8)
+
+struct covered {
+	const char *v[COVERED_MAX];
+	size_t n;
+};
+
+static bool below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+static bool is_covered(const struct covered *c, const char *path)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (below(path, c->v[i]))
+			return true;
+	return false;
+}
+
+static void put_mount(struct wire_out *o, const char *kind, const char *options,
+		      const char *path)
+{
+	char text[SPEC_STR_MAX + 200];
+
+	snprintf(text, sizeof(text), "%s %s %s", kind, options, path);
+	wire_put_str(o, WIRE_A_MOUNT, text);
+}
+
+static void cover(struct wire_out *o, struct covered *cov, const struct place_config *c,
+		  const char *path)
+{
+	char options[100];
+
+	snprintf(options, sizeof(options), "mode=0755,uid=%u,gid=%u", c->uid, c->gid);
+	put_mount(o, "tmpfs", options, path);
+	if (cov->n < COVERED_MAX)
+		cov->v[cov->n++] = path;
+}
+
+static void put_again(struct wire_out *o, const struct covered *cov, const char *source,
+		      const char *target)
+{
+	struct stat st;
+
+	if (is_covered(cov, target))
+		put_mount(o,
+			  stat(source, &st) == 0 && !S_ISDIR(st.st_mode) ? "file"
+									 : "bind",
+			  "-", target);
+}
+
+static int by_target(const void *a, const void *b)
+{
+	const struct place_mount *const *x = a, *const *y = b;
+
+	return strcmp((*x)->target, (*y)->target);
+}
+
+/* In the order of the plan: a parent before what lies in it. */
+static void put_mounts(struct wire_out *o, const struct place_config *c)
+{
+	static const char *const own[] = {"/tmp", "/run", "/var/tmp"};
+	const struct place_mount *sorted[PLACE_MOUNTS_MAX];
+	struct covered cov = {.n = 0};
+
+	if (c->spec->image.kind == IMAGE_HOST) {
+		for (size_t i = 0; i < ARRAY_LEN(own); i++)
+			cover(o, &cov, c, own[i]);
+		if (!c->home_dir)
+			cover(o, &cov, c, c->home);
+	}
+	if (c->home_dir)
+		put_again(o, &cov, c->home_dir, c->home);
+	for (size_t i = 0; i < c->n_files; i++)
+		put_again(o, &cov, c->files[i].source, c->files[i].target);
+	for (size_t i = 0; i < c->n_mounts; i++)
+		sorted[i] = &c->mounts[i];
+	qsort(sorted, c->n_mounts, sizeof(sorted[0]), by_target);
+	for (size_t i = 0; i < c->n_mounts; i++) {
+		if (sorted[i]->source)
+			put_again(o, &cov, sorted[i]->source, sorted[i]->target);
+		else
+			cover(o, &cov, c, sorted[i]->target);
+	}
+}
+
+int vm_setup(const struct place *p, const struct place_config *c, struct wire_out *o,
+	     struct cove_error *err)
+{
+	uint8_t seed[SEED_BYTES];
+	struct timespec now;
+
+	(void)p;
+	if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+		return fail(err, COVE_EIO, errno, "randomness for the machine");
+	wire_put_u32(o, WIRE_A_FLAGS,
+		     WIRE_SETUP_MACHINE | WIRE_SETUP_SET_CLOCK |
+			     (c->capture ? WIRE_SETUP_CAPTURE : 0));
+	wire_put_str(o, WIRE_A_HOSTNAME, c->hostname);
+	wire_put_attr(o, WIRE_A_SEED, seed, sizeof(seed));
+	wire_put_u32(o, WIRE_A_UID, c->uid);
+	wire_put_u32(o, WIRE_A_GID, c->gid);
+	put_mounts(o, c);
+	clock_gettime(CLOCK_REALTIME, &now);
+	wire_put_u64(o, WIRE_A_TIME_NS,
+		     (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+	return 0;
+}

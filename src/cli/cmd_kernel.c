@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_kernel - the kernels that virtual machines run: installing, listing, choosing. */
+#include "cli/json.h"
+#include "cli/term.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* ---- ls --------------------------------------------------------------------------- */
+
+static int print_table(const json_t *list)
+{
+	static const char *const heads[] = {"NAME", "DEFAULT", "SIZE", "INSTALLED",
+					    "SOURCE"};
+	cleanup_table struct table *t = cli_table_new(ARRAY_LEN(heads), heads);
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach(list, i, v)
+	{
+		time_t at = json_integer_value(json_object_get(v, "installedAt"));
+		const char *problem = cli_json_text(v, "problem");
+		char size[32], date[32] = "";
+		const char *cells[ARRAY_LEN(heads)] = {
+			cli_json_text(v, "name"),
+			json_is_true(json_object_get(v, "default")) ? "yes" : NULL, size,
+			date, problem ? problem : cli_json_text(v, "source")};
+		struct tm tm;
+
+		cli_bytes(json_number_value(json_object_get(v, "bytes")), size,
+			  sizeof(size));
+		if (at && localtime_r(&at, &tm))
+			strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &tm);
+		if (!t || cli_table_row(t, cells, NULL) < 0)
+			return cli_failf("kernel", NULL, "out of memory");
+	}
+	cli_table_print(t);
+	return cli_flush("kernel", 0);
+}
+
+static int list(const struct args *a)
+{
+	struct cove_error err = {0};
+	char *text = NULL;
+
+	if (a->n_words > 1)
+		return cli_usage(a->cmd, "%s: one argument too many", a->words[1]);
+	if (cove_kernels_json(&text, &err) < 0)
+		return cli_fail("kernel", &err);
+	return cli_json_list(a, text, print_table);
+}
+
+/* ---- install, add ----------------------------------------------------------------- */
+
+static void show_progress(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+	int percent = total ? (int)(done * 100.0 / (double)total) : -1;
+
+	cli_progress(arg, what, percent > 100 ? 100 : percent);
+}
+
+/* What is there now: its element of the list with --json, its name without. */
+static int print_new(const struct args *a, const char *name)
+{
+	struct cove_error err = {0};
+	char *text = NULL;
+	json_t *all;
+	const json_t *v;
+	size_t i;
+
+	if (cli_has(a, F_QUIET))
+		return 0;
+	if (!cli_has(a, F_JSON)) {
+		puts(name);
+		return cli_flush("kernel", 0);
+	}
+	if (cove_kernels_json(&text, &err) < 0)
+		return cli_fail("kernel", &err);
+	all = cli_json_take(text, &err);
+	if (!all)
+		return cli_fail("kernel", &err);
+	json_array_foreach(all, i, v)
+	{
+		if (strcmp(cli_json_text(v, "name"), name) == 0)
+			json_dumpf(v, stdout, JSON_INDENT(2));
+	}
+	json_decref(all);
+	puts("");
+	return cli_flush("kernel", 0);
+}
+
+static int install(const struct args *a)
+{
+	struct cove_kernel_options o = {
+		.size = sizeof(o), .deb = cli_value(a, F_DEB), .progress = show_progress};
+	cleanup_string char *name = NULL;
+	struct cove_error err = {0};
+	int r;
+
+	if (a->n_words > 1)
+		return cli_usage(a->cmd, "%s: one argument too many", a->words[1]);
+	r = cove_kernel_install(&o, &name, &err);
+	cli_progress_end();
+	return r < 0 ? cli_fail("kernel", &err) : print_new(a, name);
+}
+
+static int add(const struct args *a)
+{
+	struct cove_error err = {0};
+
+	if (a->n_words < 3 || a->n_words > 4)
+		return cli_usage(a->cmd, "add: a name, an image and perhaps a directory "
+					 "of modules");
+	if (cove_kernel_add(a->words[1], a->words[2], a->words[3], &err) < 0)
+		return cli_fail("kernel", &err);
+	return print_new(a, a->words[1]);
+}
+
+/* ---- default, rm ------------------------------------------------------------------ */
+
+static int choose(const struct args *a)
+{
+	struct cove_error err = {0};
+
+	if (a->n_words != 2)
+		return cli_usage(a->cmd, "default: one name");
+	return cove_kernel_default(a->words[1], &err) < 0 ? cli_fail("kernel", &err) : 0;
+}
+
+/* One that fails does not stop the others. Nothing is asked: a kernel holds no work. */
+static int remove_all(const struct args *a)
+{
+	int code = 0;
+
+	if (a->n_words < 2)
+		return cli_usage(a->cmd, "rm: no name");
+	for (size_t i = 1; i < a->n_words; i++) {
+		struct cove_error err = {0};
+
+		if (cove_kernel_remove(a->words[i], &err) < 0)
+			code = cli_fail("kernel", &err);
+	}
+	return code;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct args *a);
+} verbs[] = {
+	{"install", install   },
+        {"ls",      list      },
+        {"add",     add       },
+	{"default", choose    },
+        {"rm",      remove_all},
+};
+
+int cmd_kernel(const struct args *a)
+{
+	const char *names[ARRAY_LEN(verbs)], *near;
+
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+		if (strcmp(a->words[0], verbs[i].name) != 0) {
+			names[i] = verbs[i].name;
+			continue;
+		}
+		if (cli_has(a, F_DEB) && verbs[i].run != install)
+			return cli_usage(a->cmd, "--deb is for install");
+		return verbs[i].run(a);
+	}
+	near = cli_nearest(a->words[0], names, ARRAY_LEN(names));
+	return near ? cli_usage(a->cmd, "%s: did you mean '%s'?", a->words[0], near)
+		    : cli_usage(a->cmd, "%s: not one of install, ls, add, default, rm",
+				a->words[0]);
+}

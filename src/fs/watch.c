@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fs/watch.h"
+
+#include "base/util.h"
+#include "fs/fresh.h"
+#include "fs/impl.h"
+#include "fs/notice.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#define EVENTS_NAME (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
+#define EVENTS_FILE (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE)
+#define WATCHED (EVENTS_NAME | EVENTS_FILE | IN_ONLYDIR | IN_EXCL_UNLINK)
+
+#define EVENTS_AT_ONCE (64u * 1024) /* bytes of one read() */
+#define SWEEP_AT_ONCE 64            /* nodes */
+
+/* ---- watches -------------------------------------------------------------------------
+ */
+
+static uint64_t watch_hash(int wd)
+{
+	return table_mix((uint64_t)(unsigned)wd);
+}
+
+/* The first node after n that has this watch: the same directory may be two nodes, under
+ * two mounts. */
+static struct node *watching(struct fs *fs, int wd, const struct node *n)
+{
+	struct entry *e =
+		table_next(&fs->watch.by_wd, n ? &n->by_watch : NULL, watch_hash(wd));
+
+	while (e && container_of(e, struct node, by_watch)->watch != wd)
+		e = table_next(&fs->watch.by_wd, e, watch_hash(wd));
+	return e ? container_of(e, struct node, by_watch) : NULL;
+}
+
+/* Watches the directory that the process stands in. */
+static void watch_here(struct fs *fs, struct node *n)
+{
+	int wd = inotify_add_watch(fs->watch.fd, ".", WATCHED);
+
+	if (wd < 0) {
+		if (errno == ENOSPC)
+			fs->watch.full = true;
+		else
+			n->watch = WATCH_REFUSED;
+		return;
+	}
+	n->watch = wd;
+	table_add(&fs->watch.by_wd, &n->by_watch, watch_hash(wd));
+}
+
+void watch_stop(struct fs *fs, struct node *n)
+{
+	int wd = n->watch;
+
+	n->watch = WATCH_NONE;
+	if (wd < 0)
+		return;
+	table_remove(&fs->watch.by_wd, &n->by_watch);
+	if (!watching(fs, wd, NULL))
+		inotify_rm_watch(fs->watch.fd, wd);
+	fs->watch.full = false;
+}
+
+/* ---- directories of an overlay --------------------------------------------------------
+ */
+
+static const struct source *source_of(const struct fs *fs, const struct device *d)
+{
+	for (uint32_t i = 0; i < fs->watch.n_sources; i++)
+		if (fs->watch.source[i].dev == d->dev)
+			return &fs->watch.source[i];
+	return NULL;
+}
+
+/* Goes to the directory below the source that has the node's path below the overlay's
+ * root. -ENOENT: it is in the upper layer alone. */
+static int enter_source(struct fs *fs, const struct source *s, struct node *n)
+{
+	size_t depth = 0;
+	cleanup_fd int at = fcntl(s->fd, F_DUPFD_CLOEXEC, 3);
+
+	for (; n->parent && n->parent->device == n->device; n = n->parent) {
+		if (depth == DEPTH_MAX)
+			return -ENAMETOOLONG;
+		fs->chain[depth++] = n;
+	}
+	while (depth > 0 && at >= 0) {
+		int next = openat(at, fs->chain[--depth]->name,
+				  O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (next < 0)
+			return -errno;
+		close(at);
+		at = next;
+	}
+	return at < 0 || fchdir(at) < 0 ? -errno : 0;
+}
+
+static void watch_source(struct fs *fs, struct node *n)
+{
+	const struct source *s = source_of(fs, n->device);
+	int r = s ? enter_source(fs, s, n) : -EXDEV;
+
+	if (r == 0)
+		watch_here(fs, n);
+	else
+		n->watch =
+			r == -ENOENT || r == -ENOTDIR ? WATCH_NOT_NEEDED : WATCH_REFUSED;
+}
+
+void watch_dir(struct fs *fs, struct node *n)
+{
+	int dir;
+
+	if (n->watch != WATCH_NONE || fs->watch.full || fs->watch.fd < 0 ||
+	    !node_is_dir(n) || n->device->hidden)
+		return;
+	if (fs->watch.by_wd.n >= fs->watch.max) {
+		fs->watch.full = true;
+		return;
+	}
+	if (n->device->overlay) {
+		watch_source(fs, n);
+		return;
+	}
+	dir = open_dir(fs, n);
+	if (dir >= 0 && fchdir(dir) == 0)
+		watch_here(fs, n);
+}
+
+/* ---- events ---------------------------------------------------------------------------
+ */
+
+/* What is at dir/name now, compared with what the guest was told. */
+static void look_at_entry(struct fs *fs, struct node *dir, const char *name)
+{
+	struct node *n = node_child(fs, dir, name);
+	struct fs_stat st;
+	int fd = n || dir->told_absent ? open_dir(fs, dir) : -ESTALE;
+	int r = fd < 0 ? fd : fs_stat_at(fd, name, &st);
+
+	if (r == 0 && n && fs_ident_equal(&n->ident, &st.id)) {
+		fresh_compare(fs, n, &st);
+		return;
+	}
+	if (r < 0 && !n)
+		return;
+	/* It appeared, was replaced, or is gone: and not by the guest, for its own
+	 * changes are in our table already. */
+	notice_entry(fs, dir, name);
+	if (n)
+		node_detach(fs, n);
+}
+
+static void look_at_dir(struct fs *fs, struct node *dir)
+{
+	struct fs_stat st;
+	int fd = open_dir(fs, dir);
+
+	if (fd >= 0 && fs_stat_at(fd, "", &st) == 0)
+		fresh_compare(fs, dir, &st);
+}
+
+static void event_for(struct fs *fs, struct node *dir, const struct inotify_event *e)
+{
+	if (e->mask & IN_IGNORED) { /* the directory is gone, or its file system */
+		table_remove(&fs->watch.by_wd, &dir->by_watch);
+		dir->watch = WATCH_REFUSED;
+		return;
+	}
+	node_hold(dir);
+	if (e->len && (e->mask & EVENTS_NAME || node_child(fs, dir, e->name)))
+		look_at_entry(fs, dir, e->name);
+	if (!e->len || e->mask & EVENTS_NAME)
+		look_at_dir(fs, dir);
+	node_drop(fs, dir);
+}
+
+static void event(struct fs *fs, const struct inotify_event *e)
+{
+	struct node *next;
+
+	if (e->mask & IN_Q_OVERFLOW) {
+		fs->notices.lost = true;
+		return;
+	}
+	for (struct node *n = watching(fs, e->wd, NULL); n; n = next) {
+		next = watching(fs, e->wd, n);
+		if (next)
+			node_hold(next);
+		event_for(fs, n, e);
+		if (next)
+			node_drop(fs, next);
+	}
+}
+
+/* A write makes one event for each call; they all ask the same question. */
+static bool same_question(const struct inotify_event *a, const struct inotify_event *b)
+{
+	return a->wd == b->wd && a->len == b->len && a->len &&
+	       !((a->mask | b->mask) & (IN_IGNORED | IN_Q_OVERFLOW)) &&
+	       !(a->mask & EVENTS_NAME & ~b->mask) && strcmp(a->name, b->name) == 0;
+}
+
+static void events(struct fs *fs, const char *p, size_t n)
+{
+	const struct inotify_event *e, *next;
+
+	for (size_t at = 0; at < n; at += sizeof(*e) + e->len) {
+		size_t after;
+
+		e = (const void *)(p + at);
+		after = at + sizeof(*e) + e->len;
+		next = after < n ? (const void *)(p + after) : NULL;
+		if (!next || !same_question(e, next))
+			event(fs, e);
+	}
+}
+
+/* ---- after a loss ---------------------------------------------------------------------
+ */
+
+static void sweep_one(struct fs *fs, struct node *n)
+{
+	struct node *dir = n->parent;
+
+	node_hold(n);
+	if (dir) {
+		node_hold(dir);
+		look_at_entry(fs, dir, n->name);
+		node_drop(fs, dir);
+	}
+	if (node_is_dir(n))
+		look_at_dir(fs, n);
+	node_drop(fs, n);
+}
+
+/* Some events or notices were lost: every node is compared with its file, a few at a time
+ * and only while there is room for what that finds. */
+static bool sweep(struct fs *fs)
+{
+	const struct nodes *all = &fs->nodes;
+	uint32_t *at = &fs->watch.sweep;
+
+	if (fs->notices.lost) {
+		fs->notices.lost = false;
+		*at = 1;
+	}
+	for (int i = 0; *at && i < SWEEP_AT_ONCE && fs->notices.n < NOTICES_MAX / 2;
+	     i++) {
+		struct node *n = *at < all->n_slots ? all->slot[*at].node : NULL;
+
+		*at = *at < all->n_slots ? *at + 1 : 0;
+		if (n)
+			sweep_one(fs, n);
+	}
+	return *at && fs->notices.n < NOTICES_MAX / 2; /* else: when some are told */
+}
+
+bool fs_host_changes(struct fs *fs)
+{
+	static char buf[EVENTS_AT_ONCE] __attribute__((aligned(8)));
+	ssize_t n = fs->watch.fd < 0 ? -1 : read(fs->watch.fd, buf, sizeof(buf));
+
+	if (n > 0)
+		events(fs, buf, (size_t)n);
+	return sweep(fs) || n > (ssize_t)sizeof(buf) / 2;
+}
+
+/* ---- life
+ * ------------------------------------------------------------------------------ */
+
+int watch_init(struct fs *fs, uint32_t max)
+{
+	fs->watch.fd = max ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
+	fs->watch.max = max;
+	return table_init(&fs->watch.by_wd);
+}
+
+void watch_clear(struct fs *fs)
+{
+	close_fd(&fs->watch.fd);
+	table_clear(&fs->watch.by_wd);
+	for (uint32_t i = 0; i < fs->watch.n_sources; i++)
+		close_fd(&fs->watch.source[i].fd);
+	fs->watch.n_sources = 0;
+}
+
+int fs_watch_fd(const struct fs *fs)
+{
+	return fs->watch.fd;
+}
+
+int fs_source(struct fs *fs, const char *path, int *fd)
+{
+	struct watch *w = &fs->watch;
+	struct fs_stat st;
+	int r = fs_stat_at(fs->nodes.root->desc.fd, *path == '/' ? path + 1 : path, &st);
+
+	if (r < 0)
+		return r;
+	if (w->n_sources == SOURCES_MAX)
+		return -ENOSPC;
+	w->source[w->n_sources++] = (struct source){.dev = st.id.dev, .fd = take_fd(fd)};
+	return 0;
+}

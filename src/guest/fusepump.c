@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/fusepump.h"
+
+#include "base/fusemsg.h"
+#include "base/io.h"
+#include "base/util.h"
+
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+
+#define THREAD_STACK (64u * 1024)
+#define WAKE SIGRTMIN /* makes a blocked read() of `out` return; does nothing else */
+
+struct notice {
+	struct notice *next;
+	size_t len;
+	uint8_t data[];
+};
+
+static struct pump {
+	int fuse, port;
+	pthread_t out, tell;
+	/* Messages to the port are whole. `in` never takes it: answers come in while a
+	 * request waits to go out, or both sides could wait for each other. */
+	pthread_mutex_t writing;
+	pthread_mutex_t lock; /* of everything below */
+	pthread_cond_t change;
+	struct notice *first, **last; /* for `tell` */
+	unsigned n_notices;           /* including the one being delivered */
+	unsigned unanswered;
+	bool paused, done, out_done;
+} pump = {
+	.fuse = -1,
+	.port = -1,
+	.writing = PTHREAD_MUTEX_INITIALIZER,
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.change = PTHREAD_COND_INITIALIZER,
+};
+
+/* ---- from the kernel to the host -----------------------------------------------------
+ */
+
+static bool wants_answer(uint32_t opcode)
+{
+	return opcode != FUSE_FORGET && opcode != FUSE_BATCH_FORGET &&
+	       opcode != FUSE_INTERRUPT;
+}
+
+static int write_port(const void *msg, size_t n)
+{
+	int r;
+
+	pthread_mutex_lock(&pump.writing);
+	r = write_all(pump.port, msg, n);
+	pthread_mutex_unlock(&pump.writing);
+	return r;
+}
+
+static int send_request(const uint8_t *msg, size_t n)
+{
+	const struct fuse_in_header *h = (const void *)msg;
+	bool done;
+
+	pthread_mutex_lock(&pump.lock);
+	while (pump.paused && !pump.done)
+		pthread_cond_wait(&pump.change, &pump.lock);
+	pump.unanswered += wants_answer(h->opcode);
+	done = pump.done;
+	pthread_mutex_unlock(&pump.lock);
+	return done ? -EPIPE : write_port(msg, n);
+}
+
+/*
+ * Attributes that mean nothing here, but are asked for before the first write to every
+ * file (file capabilities; the mount is nosuid) and twice a file by ls -l: the kernel
+ * keeps no memory of them, and the way to the host is a hundred times as long as this.
+ * 0: not one of these.
+ */
+static int local_answer(const uint8_t *msg, size_t n)
+{
+	static const struct {
+		const char *prefix;
+		int error;
+	} known[] = {
+		{"security.",         -ENODATA   },
+		{"system.posix_acl_", -EOPNOTSUPP},
+	};
+	const size_t fixed =
+		sizeof(struct fuse_in_header) + sizeof(struct fuse_getxattr_in);
+	const struct fuse_in_header *h = (const void *)msg;
+
+	for (size_t i = 0; h->opcode == FUSE_GETXATTR && i < ARRAY_LEN(known); i++) {
+		size_t len = strlen(known[i].prefix);
+
+		if (n > fixed + len && memcmp(msg + fixed, known[i].prefix, len) == 0)
+			return known[i].error;
+	}
+	return 0;
+}
+
+static int take_request(const uint8_t *msg, size_t n)
+{
+	const struct fuse_in_header *h = (const void *)msg;
+	struct fuse_out_header answer = {.len = sizeof(answer), .unique = h->unique};
+
+	answer.error = local_answer(msg, n);
+	if (!answer.error)
+		return send_request(msg, n);
+	return write(pump.fuse, &answer, sizeof(answer)) < 0 && errno == ENODEV ? -ENODEV
+										: 0;
+}
+
+static void *run_out(void *buf)
+{
+	int r = 0;
+
+	while (r == 0) {
+		ssize_t n = read(pump.fuse, buf, FUSEMSG_MAX);
+
+		if (n >= (ssize_t)sizeof(struct fuse_in_header))
+			r = take_request(buf, (size_t)n);
+		else if (n < 0 && (errno == EINTR || errno == ENOENT || errno == EAGAIN))
+			r = pump.done ? -EPIPE : 0; /* ENOENT: it was interrupted */
+		else
+			r = -EIO; /* ENODEV: unmounted */
+	}
+	pthread_mutex_lock(&pump.lock);
+	pump.out_done = true;
+	pthread_cond_broadcast(&pump.change);
+	pthread_mutex_unlock(&pump.lock);
+	free(buf);
+	return NULL;
+}
+
+/* ---- notifications -------------------------------------------------------------------
+ */
+
+/* The next one to deliver; NULL: the end. */
+static struct notice *take_notice(void)
+{
+	struct notice *n;
+
+	pthread_mutex_lock(&pump.lock);
+	while (!pump.first && !pump.done)
+		pthread_cond_wait(&pump.change, &pump.lock);
+	n = pump.done ? NULL : pump.first;
+	if (n) {
+		pump.first = n->next;
+		if (!pump.first)
+			pump.last = &pump.first;
+	}
+	pthread_mutex_unlock(&pump.lock);
+	return n;
+}
+
+static void *run_tell(void *arg)
+{
+	struct fuse_in_header told = {.len = sizeof(told), .opcode = FUSEMSG_TOLD};
+	struct notice *n;
+
+	(void)arg;
+	while ((n = take_notice())) {
+		/* What the kernel does not know (ENOENT) needs no telling. */
+		if (write(pump.fuse, n->data, n->len) < 0)
+			errno = 0;
+		free(n);
+		write_port(&told, sizeof(told));
+		pthread_mutex_lock(&pump.lock);
+		pump.n_notices--;
+		pthread_cond_broadcast(&pump.change);
+		pthread_mutex_unlock(&pump.lock);
+	}
+	return NULL;
+}
+
+static int queue_notice(const uint8_t *msg, size_t len)
+{
+	struct notice *n = malloc(sizeof(*n) + len);
+	int r = 0;
+
+	if (!n)
+		return -ENOMEM;
+	*n = (struct notice){.len = len};
+	memcpy(n->data, msg, len);
+	pthread_mutex_lock(&pump.lock);
+	if (pump.n_notices < FUSEMSG_TOLD_MAX) {
+		*pump.last = n;
+		pump.last = &n->next;
+		pump.n_notices++;
+		pthread_cond_broadcast(&pump.change);
+	} else {
+		r = -EPROTO;
+		free(n);
+	}
+	pthread_mutex_unlock(&pump.lock);
+	return r;
+}
+
+/* ---- from the host to the kernel -----------------------------------------------------
+ */
+
+static int deliver(const uint8_t *msg, size_t n)
+{
+	struct fuse_out_header h;
+
+	memcpy(&h, msg, sizeof(h));
+	if (h.unique == 0)
+		return queue_notice(msg, n);
+	/* ENOENT: whoever asked was interrupted and does not wait any more. */
+	if (write(pump.fuse, msg, n) < 0 && errno == ENODEV)
+		return -ENODEV;
+	pthread_mutex_lock(&pump.lock);
+	pump.unanswered -= pump.unanswered > 0;
+	if (pump.paused)
+		pthread_cond_broadcast(&pump.change);
+	pthread_mutex_unlock(&pump.lock);
+	return 0;
+}
+
+/* Delivers every whole message of the n bytes; returns how many bytes that were. */
+static ssize_t deliver_all(const uint8_t *p, size_t n)
+{
+	size_t at = 0;
+
+	while (n - at >= sizeof(struct fuse_out_header)) {
+		uint32_t len;
+		int r;
+
+		memcpy(&len, p + at, sizeof(len));
+		if (len < sizeof(struct fuse_out_header) || len > FUSEMSG_MAX)
+			return -EPROTO;
+		if (len > n - at)
+			break;
+		r = deliver(p + at, len);
+		if (r < 0)
+			return r;
+		at += len;
+	}
+	return (ssize_t)at;
+}
+
+/* The end: no thread is left inside the kernel when /dev/fuse is closed. */
+static void finish(void)
+{
+	struct timespec soon;
+
+	pthread_mutex_lock(&pump.lock);
+	pump.done = true;
+	pthread_cond_broadcast(&pump.change);
+	while (!pump.out_done) {
+		pthread_kill(pump.out, WAKE); /* it may come just before the read() */
+		clock_gettime(CLOCK_REALTIME, &soon);
+		soon.tv_nsec += 10000000;
+		soon.tv_sec += soon.tv_nsec / 1000000000;
+		soon.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&pump.change, &pump.lock, &soon);
+	}
+	pthread_mutex_unlock(&pump.lock);
+	close_fd(&pump.fuse); /* the kernel fails whatever still waits, `tell` included */
+	close_fd(&pump.port);
+}
+
+static void *run_in(void *buf)
+{
+	uint8_t *p = buf;
+	size_t len = 0;
+
+	for (;;) {
+		ssize_t n = read(pump.port, p + len, FUSEMSG_MAX - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		n = deliver_all(p, len);
+		if (n < 0)
+			break;
+		len -= (size_t)n;
+		if (n && len)
+			memmove(p, p + n, len);
+	}
+	free(buf);
+	finish();
+	return NULL;
+}
+
+/* ---- start, pause ---------------------------------------------------------------------
+ */
+
+static void woken(int sig)
+{
+	(void)sig;
+}
+
+static int start_thread(pthread_t *t, void *(*run)(void *), void *arg)
+{
+	pthread_attr_t a;
+	int r;
+
+	pthread_attr_init(&a);
+	pthread_attr_setstacksize(&a, THREAD_STACK);
+	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(t, &a, run, arg);
+	pthread_attr_destroy(&a);
+	return -r;
+}
+
+/* Signals are the main thread's, but for the one that wakes `out`. */
+static int start_threads(uint8_t *in_buf, uint8_t *out_buf)
+{
+	struct sigaction a = {.sa_handler = woken};
+	sigset_t all, old;
+	pthread_t in;
+	int r;
+
+	sigaction(WAKE, &a, NULL);
+	sigfillset(&all);
+	sigdelset(&all, WAKE);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = start_thread(&pump.tell, run_tell, NULL);
+	if (r == 0)
+		r = start_thread(&pump.out, run_out, out_buf);
+	if (r == 0)
+		r = start_thread(&in, run_in, in_buf);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r;
+}
+
+int fusepump_start(int fuse_fd, int port_fd)
+{
+	uint8_t *in_buf = malloc(FUSEMSG_MAX), *out_buf = malloc(FUSEMSG_MAX);
+
+	pump.fuse = fuse_fd;
+	pump.port = port_fd;
+	pump.last = &pump.first;
+	if (in_buf && out_buf)
+		return start_threads(in_buf, out_buf);
+	free(in_buf);
+	free(out_buf);
+	return -ENOMEM;
+}
+
+int fusepump_pause(int timeout_ms)
+{
+	struct timespec until;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += timeout_ms % 1000 * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&pump.lock);
+	pump.paused = true;
+	while (r == 0 && (pump.unanswered || pump.n_notices) && !pump.done)
+		r = -pthread_cond_timedwait(&pump.change, &pump.lock, &until);
+	if (r < 0)
+		pump.paused = false;
+	pthread_cond_broadcast(&pump.change);
+	pthread_mutex_unlock(&pump.lock);
+	return r;
+}
+
+void fusepump_resume(void)
+{
+	pthread_mutex_lock(&pump.lock);
+	pump.paused = false;
+	pthread_cond_broadcast(&pump.change);
+	pthread_mutex_unlock(&pump.lock);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* machine - cove-guest as the first process of a kernel of its own. */
+#ifndef COVE_GUEST_MACHINE_H
+#define COVE_GUEST_MACHINE_H
+
+#include <stdbool.h>
+
+struct guest;
+struct request;
+
+/* The whole of /init; does not return. */
+void machine_main(void) __attribute__((noreturn));
+
+/* The part of SETUP that only a machine has: its root file system, its network. NULL, or
+ * what failed, with errno. */
+const char *machine_setup(const struct request *r);
+
+#endif

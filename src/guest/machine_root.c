@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * machine_root - "/" of a machine is a FUSE mount whose server is the host; /proc, /dev
+ * and whatever is to live in memory lie on top of it.
+ *
+ * Nothing of ours is in the sandbox's tree, and the threads that carry FUSE requests
+ * never open a file: a mount that waits for them cannot wait for itself.
+ */
+#include "guest/machine_root.h"
+
+#include "guest/fusepump.h"
+
+#include "base/io.h"
+#include "base/util.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#define ROOT "/root"
+#define VIEW "/view"
+#define MOUNT_FIELD_MAX 256
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+static const struct {
+	const char *path;
+	unsigned major, minor;
+} nodes[] = {
+	{"/dev/null",    1, 3},
+        {"/dev/zero",    1, 5},
+        {"/dev/full",    1, 7},
+	{"/dev/random",  1, 8},
+        {"/dev/urandom", 1, 9},
+        {"/dev/tty",     5, 0},
+};
+
+static const char *const links[][2] = {
+	{"/proc/self/fd",   "/dev/fd"    },
+        {"/proc/self/fd/0", "/dev/stdin" },
+	{"/proc/self/fd/1", "/dev/stdout"},
+        {"/proc/self/fd/2", "/dev/stderr"},
+	{"pts/ptmx",        "/dev/ptmx"  },
+};
+
+/* ---- the host's part ------------------------------------------------------------ */
+
+static int mount_host(int port)
+{
+	char options[200];
+	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), r;
+
+	if (fuse < 0)
+		return -1;
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,"
+		 "default_permissions",
+		 fuse);
+	if (mount("cove", ROOT, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
+		close(fuse);
+		return -1;
+	}
+	/* Only now is there something to read; the mount itself waits for nothing. */
+	r = fusepump_start(fuse, port);
+	errno = -r;
+	return r < 0 ? -1 : 0;
+}
+
+/* The same tree once more, where nothing will ever be mounted on it: what is to be shown
+ * again is taken from there. It stays mounted below what covers it. */
+static int second_view(void)
+{
+	if (mkdir(VIEW, 0755) < 0 || mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
+		return -1;
+	return open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* An initramfs cannot be pivoted away from: what we mounted covers it. */
+static int enter(void)
+{
+	return chdir(ROOT) < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 ||
+			       chroot(".") < 0
+		       ? -1
+		       : chdir("/");
+}
+
+/* ---- the guest's own ------------------------------------------------------------ */
+
+static int make_dev(const struct machine_user *user)
+{
+	char pts[] = "newinstance,ptmxmode=0666,mode=0620", shm[100];
+
+	snprintf(shm, sizeof(shm), "mode=0755,uid=%u,gid=%u", user->uid, user->gid);
+	if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC,
+		  "mode=0755,size=1048576") < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		if (mknod(nodes[i].path, S_IFCHR | 0666,
+			  makedev(nodes[i].major, nodes[i].minor)) < 0 ||
+		    chmod(nodes[i].path, 0666) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		if (symlink(links[i][0], links[i][1]) < 0)
+			return -1;
+	if (mkdir("/dev/pts", 0755) < 0 || mkdir("/dev/shm", 0755) < 0)
+		return -1;
+	if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, shm) < 0)
+		return -1;
+	return mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts);
+}
+
+/* The place to mount on: made if the file system that it lies in is our own. */
+static int make_point(const char *path, bool file, const struct machine_user *user)
+{
+	char dir[4096];
+	char *slash;
+	int fd;
+
+	if (strlen(path) >= sizeof(dir)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	if (access(path, F_OK) == 0)
+		return 0;
+	memcpy(dir, path, strlen(path) + 1);
+	slash = strrchr(dir, '/');
+	if (file && slash)
+		*slash = '\0';
+	if (mkdir_p(dir, 0755) < 0)
+		return -1;
+	(void)!chown(dir, user->uid, user->gid);
+	if (!file)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	return fd < 0 ? -1 : close(fd);
+}
+
+/* What the host serves at this path, whatever covers it by now. */
+static int mount_again(int root, const char *path)
+{
+	int tree = (int)syscall(SYS_open_tree, root, path + 1,
+				OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	int r;
+
+	if (tree < 0)
+		return -1;
+	r = (int)syscall(SYS_move_mount, tree, "", AT_FDCWD, path,
+			 MOVE_MOUNT_F_EMPTY_PATH);
+	close(tree);
+	return r;
+}
+
+/* "KIND OPTIONS PATH"; the path may hold blanks. */
+static int mount_one(int root, const char *line, const struct machine_user *user)
+{
+	char kind[MOUNT_FIELD_MAX], options[MOUNT_FIELD_MAX];
+	int at = 0;
+
+	if (sscanf(line, "%255s %255s %n", kind, options, &at) < 2 || !at ||
+	    line[at] != '/') {
+		errno = EPROTO;
+		return -1;
+	}
+	line += at;
+	if (make_point(line, strcmp(kind, "file") == 0, user) < 0)
+		return -1;
+	if (strcmp(kind, "tmpfs") == 0)
+		return mount("tmpfs", line, "tmpfs", MS_NOSUID | MS_NODEV, options);
+	return mount_again(root, line);
+}
+
+/* File operations of the link are the user's: root's rights are for mounting only. */
+static void files_as(const struct machine_user *user)
+{
+	setfsgid(user->gid);
+	setfsuid(user->uid);
+}
+
+const char *machine_root(int port, const struct machine_user *user, char **mounts)
+{
+	cleanup_fd int root = -1;
+
+	if (mount_host(port) < 0)
+		return "root file system";
+	root = second_view();
+	if (root < 0 || enter() < 0)
+		return "enter the root file system";
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return "/proc";
+	if (make_dev(user) < 0)
+		return "/dev";
+	for (; *mounts; mounts++)
+		if (mount_one(root, *mounts, user) < 0)
+			return *mounts;
+	files_as(user);
+	return NULL;
+}
+
+int machine_loopback(void)
+{
+	struct ifreq req = {.ifr_name = "lo"};
+	cleanup_fd int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	req.ifr_flags = IFF_UP | IFF_RUNNING;
+	return s < 0 ? -1 : ioctl(s, SIOCSIFFLAGS, &req);
+}

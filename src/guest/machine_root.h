@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* machine_root - the root file system of a machine: what the host serves, and what is
+ * the guest's own on top of it. */
+#ifndef COVE_GUEST_MACHINE_ROOT_H
+#define COVE_GUEST_MACHINE_ROOT_H
+
+#include <sys/types.h>
+
+struct machine_user {
+	uid_t uid;
+	gid_t gid;
+};
+
+/* mounts: the MOUNT attributes of SETUP, NULL-terminated. NULL, or what failed, with
+ * errno. Afterwards "/" is the sandbox's, and files we touch are touched as this user. */
+const char *machine_root(int port, const struct machine_user *user, char **mounts);
+int machine_loopback(void);
+
+#endif

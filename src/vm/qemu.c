@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vm/qemu.h"
+
+#include "base/util.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#define TSC_SAMPLE_NS 50000000
+
+/* What a guest of ours does not need, and what its start waits for longest under
+ * emulation; each was measured. cmos_init: there is no clock to ask, and the port is
+ * slow; we set the time. */
+#define SKIPPED_INITCALLS \
+	"init_kprobe_trace,load_system_certificate_list,slab_sysfs_init," \
+	"crypto_kdf108_init,cmos_init,vga_arb_device_init,init_encrypted,init_ima," \
+	"init_evm,tpm_init,perf_event_sysfs_init,snapshot_device_init,hugetlb_init," \
+	"fbmem_init"
+
+__attribute__((format(printf, 2, 3))) static void add(struct qemu_args *a,
+						      const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (a->n == QEMU_ARGS_MAX) {
+		a->full = true;
+		return;
+	}
+	va_start(ap, fmt);
+	n = vsnprintf(a->text + a->used, sizeof(a->text) - a->used, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(a->text) - a->used) {
+		a->full = true;
+		return;
+	}
+	a->v[a->n++] = a->text + a->used;
+	a->used += (size_t)n + 1;
+}
+
+static void add_words(struct qemu_args *a, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		add(a, "%s", words[i]);
+}
+
+/* Without KVM the guest's counter is the host's, and there is nothing in this machine to
+ * measure it by: the guest must be told. Mitigations guard against what an emulated
+ * processor does not do. */
+static void add_append(struct qemu_args *a, const struct qemu_machine *m)
+{
+	char clock[120] = "";
+
+	if (!m->kvm)
+		snprintf(
+			clock, sizeof(clock),
+			" tsc_early_khz=%llu tsc=reliable no_timer_check mitigations=off",
+			(unsigned long long)m->tsc_khz);
+	add(a, "-append");
+	add(a,
+	    "console=ttyS0 quiet panic=-1 oops=panic reboot=t random.trust_cpu=on "
+	    "cryptomgr.notests rcupdate.rcu_expedited=1 initcall_blacklist=%s%s",
+	    SKIPPED_INITCALLS, clock);
+}
+
+static void add_boot(struct qemu_args *a, const struct qemu_machine *m)
+{
+	if (!m->kernel)
+		return;
+	add(a, "-kernel");
+	add(a, QEMU_KERNEL_DIR "/%s", m->kernel);
+	add(a, "-initrd");
+	add(a, QEMU_KERNEL_DIR "/%s", m->initramfs);
+	add_append(a, m);
+}
+
+static void add_socket(struct qemu_args *a, const char *id, int fd)
+{
+	add(a, "-chardev");
+	add(a, "socket,id=%s,fd=%d", id, fd);
+}
+
+static void add_ports(struct qemu_args *a, const struct qemu_machine *m)
+{
+	const struct {
+		const char *name;
+		int fd;
+	} ports[] = {
+		{"link", m->link},
+                {"fs",   m->fs  },
+                {"net",  m->net }
+        };
+
+	add(a, "-device");
+	add(a, "virtio-serial-device,max_ports=4");
+	for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
+		add_socket(a, ports[i].name, ports[i].fd);
+		add(a, "-device");
+		add(a, "virtserialport,chardev=%s,name=cove.%s,nr=%zu", ports[i].name,
+		    ports[i].name, i + 1);
+	}
+}
+
+static void add_memory(struct qemu_args *a, const struct qemu_machine *m)
+{
+	unsigned long long mib = m->memory >> 20;
+
+	add(a, "-m");
+	add(a, "%lluM", mib);
+	add(a, "-object");
+	add(a,
+	    "memory-backend-file,id=ram,size=%lluM,mem-path=" QEMU_VM_DIR "/ram,share=%s",
+	    mib, m->share ? "on" : "off");
+}
+
+int qemu_args(struct qemu_args *a, const struct qemu_machine *m)
+{
+	static const char *const fixed[] = {
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-sandbox",
+		"on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+		/* the legacy form of the device has no feature bits above 31 */
+		"-global", "virtio-mmio.force-legacy=false",
+		/* what the guest frees goes back to the host */
+		"-device", "virtio-balloon-device,free-page-reporting=on"};
+
+	*a = (struct qemu_args){0};
+	add(a, "%s", m->program);
+	add(a, "-M");
+	add(a, "microvm,memory-backend=ram%s", m->tuned ? ",acpi=off" : "");
+	add(a, "-accel");
+	add(a, "%s", m->kvm ? "kvm" : "tcg,thread=multi");
+	add(a, "-cpu");
+	add(a, "%s", m->kvm ? "host" : "max");
+	add(a, "-smp");
+	add(a, "%u", m->cpus);
+	add_memory(a, m);
+	add_words(a, fixed, ARRAY_LEN(fixed));
+	add_boot(a, m);
+	add_socket(a, "console", m->console);
+	add(a, "-serial");
+	add(a, "chardev:console");
+	add_socket(a, "qmp", m->qmp);
+	add(a, "-mon");
+	add(a, "chardev=qmp,mode=control");
+	add_ports(a, m);
+	if (m->incoming) {
+		add(a, "-incoming");
+		add(a, "defer");
+	}
+	a->v[a->n] = NULL;
+	return a->full ? -1 : 0;
+}
+
+/* ---- the host ------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+static uint64_t sample(uint64_t *ret_ns)
+{
+	struct timespec t;
+	uint64_t before = __rdtsc(), after;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	after = __rdtsc();
+	*ret_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return before + (after - before) / 2;
+}
+
+uint64_t qemu_tsc_khz(void)
+{
+	struct timespec nap = {0, TSC_SAMPLE_NS};
+	uint64_t t0, t1, c0 = sample(&t0), c1;
+
+	while (nanosleep(&nap, &nap) < 0)
+		;
+	c1 = sample(&t1);
+	return (uint64_t)((double)(c1 - c0) * 1e6 / (double)(t1 - t0) + 0.5);
+}
+#else
+uint64_t qemu_tsc_khz(void)
+{
+	return 0;
+}
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * qemu - the command line of one machine, as data.
+ *
+ * The machine is the smallest that QEMU has (microvm): no firmware that matters, no PCI,
+ * no network, no graphics; a serial console, and one virtio-serial device with three
+ * ports. A machine that is saved and one that is restored differ in `share` and
+ * `incoming` only.
+ */
+#ifndef COVE_VM_QEMU_H
+#define COVE_VM_QEMU_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define QEMU_ARGS_MAX 80
+
+/* Paths as QEMU sees them: it lives in a root of its own (backend/vm_root.c). */
+#define QEMU_VM_DIR "/vm"         /* the template: ram */
+#define QEMU_KERNEL_DIR "/kernel" /* image and initramfs */
+
+struct qemu_machine {
+	const char *program; /* qemu-system-x86_64 */
+	bool kvm;
+	unsigned cpus;
+	uint64_t memory; /* bytes */
+	bool share;      /* writes reach the memory file: a template is being made */
+	bool incoming;   /* wait for the state of a template */
+	const char *kernel, *initramfs;  /* file names below QEMU_KERNEL_DIR; or NULL */
+	bool tuned;                      /* a kernel that finds its devices by itself */
+	uint64_t tsc_khz;                /* of this host; needed to boot without KVM */
+	int console, qmp, link, fs, net; /* descriptors it inherits */
+};
+
+struct qemu_args {
+	const char *v[QEMU_ARGS_MAX + 1];
+	size_t n;
+	char text[8192];
+	size_t used;
+	bool full;
+};
+
+/* -1: too much for the arrays, a bug. */
+int qemu_args(struct qemu_args *a, const struct qemu_machine *m);
+
+#define QEMU_VERSION_MAX 80
+/* Where it is and what it calls itself ("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)"). The
+ * version is what the file says when it is run, kept for as long as the file is the same.
+ */
+int qemu_find(char path[4096], struct cove_error *err);
+int qemu_version(const char *path, const char *cache_dir, char version[QEMU_VERSION_MAX],
+		 struct cove_error *err);
+
+/* How fast the time stamp counter of this processor runs; takes a moment. 0: unknown. */
+uint64_t qemu_tsc_khz(void);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vm/qmp.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES (1u << 20)
+#define CALL_MS 20000
+
+void qmp_init(struct qmp *q, int fd)
+{
+	*q = (struct qmp){.fd = fd};
+	buf_init(&q->in, 2 * LINE_MAX_BYTES);
+}
+
+void qmp_clear(struct qmp *q)
+{
+	close_fd(&q->fd);
+	buf_clear(&q->in);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- sending -------------------------------------------------------------------- */
+
+static int send_text(int fd, const char *text, size_t n, int pass)
+{
+	union {
+		struct cmsghdr h;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {
+		.h = {.cmsg_len = CMSG_LEN(sizeof(int)),
+		      .cmsg_level = SOL_SOCKET,
+		      .cmsg_type = SCM_RIGHTS}
+        };
+	struct iovec iov = {(void *)(uintptr_t)text, n};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (pass >= 0) {
+		memcpy(CMSG_DATA(&control.h), &pass, sizeof(pass));
+		m.msg_control = &control;
+		m.msg_controllen = sizeof(control.room);
+	}
+	while (iov.iov_len) {
+		ssize_t done = sendmsg(fd, &m, MSG_NOSIGNAL);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		iov.iov_base = (char *)iov.iov_base + done;
+		iov.iov_len -= (size_t)done;
+		m.msg_control = NULL;
+		m.msg_controllen = 0;
+	}
+	return 0;
+}
+
+int qmp_send(struct qmp *q, const char *command, json_t *args, int pass,
+	     struct cove_error *err)
+{
+	json_t *o = json_pack("{s:s, s:o*}", "execute", command, "arguments", args);
+	cleanup_free char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	int r;
+
+	json_decref(o);
+	if (!text)
+		return fail_nomem(err);
+	r = send_text(q->fd, text, strlen(text), pass);
+	return r < 0 ? fail(err, COVE_EGONE, -r, "QEMU: %s", command) : 0;
+}
+
+/* ---- receiving ------------------------------------------------------------------ */
+
+/* The next line as an object; NULL with err set, or NULL without: time is up. */
+static json_t *next(struct qmp *q, int64_t until, struct cove_error *err)
+{
+	for (;;) {
+		char *end = q->in.len ? memchr(q->in.data, '\n', q->in.len) : NULL;
+		struct pollfd p = {.fd = q->fd, .events = POLLIN};
+		int64_t left = until - now_ms();
+		char room[4096];
+		ssize_t n;
+
+		if (end) {
+			size_t used = (size_t)(end - q->in.data) + 1;
+			json_t *o = json_loadb(q->in.data, used, 0, NULL);
+
+			buf_consume(&q->in, used);
+			if (!o)
+				fail(err, COVE_EIO, 0, "QEMU: says what is no JSON");
+			return o;
+		}
+		if (q->in.len > LINE_MAX_BYTES) {
+			fail(err, COVE_EIO, 0, "QEMU: says too much");
+			return NULL;
+		}
+		if (left <= 0 || poll(&p, 1, (int)left) == 0)
+			return NULL;
+		n = recv(q->fd, room, sizeof(room), 0);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0) {
+			fail(err, COVE_EGONE, n < 0 ? errno : 0, "QEMU: it has ended");
+			return NULL;
+		}
+		if (buf_append(&q->in, room, (size_t)n) < 0) {
+			fail_nomem(err);
+			return NULL;
+		}
+	}
+}
+
+static int timed_out(struct cove_error *err)
+{
+	return err->code ? err->code : fail(err, COVE_ETIMEDOUT, 0, "QEMU: no answer");
+}
+
+static int refused(const json_t *error, struct cove_error *err)
+{
+	const char *why = json_string_value(json_object_get(error, "desc"));
+
+	return fail(err, COVE_EIO, 0, "QEMU: %.300s",
+		    why ? why : "an error without text");
+}
+
+int qmp_wait(struct qmp *q, unsigned n, json_t **ret, int timeout_ms,
+	     struct cove_error *err)
+{
+	int64_t until = now_ms() + timeout_ms;
+
+	while (n) {
+		json_t *o = next(q, until, err), *value;
+
+		if (!o)
+			return timed_out(err);
+		value = json_object_get(o, "error");
+		if (value) {
+			refused(value, err);
+			json_decref(o);
+			return err->code;
+		}
+		value = json_object_get(o, "return");
+		if (value && --n == 0 && ret)
+			*ret = json_incref(value);
+		json_decref(o);
+	}
+	return 0;
+}
+
+int qmp_call(struct qmp *q, const char *command, json_t *args, json_t **ret,
+	     struct cove_error *err)
+{
+	if (qmp_send(q, command, args, -1, err) < 0)
+		return err->code;
+	return qmp_wait(q, 1, ret, CALL_MS, err);
+}
+
+int qmp_event(struct qmp *q, const char *name, int timeout_ms, struct cove_error *err)
+{
+	int64_t until = now_ms() + timeout_ms;
+
+	for (;;) {
+		json_t *o = next(q, until, err);
+		const char *event;
+		bool found;
+
+		if (!o)
+			return timed_out(err);
+		event = json_string_value(json_object_get(o, "event"));
+		found = event && strcmp(event, name) == 0;
+		if (json_object_get(o, "error")) {
+			refused(json_object_get(o, "error"), err);
+			json_decref(o);
+			return err->code;
+		}
+		json_decref(o);
+		if (found)
+			return 0;
+	}
+}

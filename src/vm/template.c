@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vm/template.h"
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/util.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sodium/crypto_generichash.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FORMAT 2 /* of the machine: devices, ports, kernel command line */
+#define FOLDER "templates"
+#define INFO "info.json"
+
+static void hex(char *out, const unsigned char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static void make_key(char key[TEMPLATE_KEY_HEX], const struct template_id *id)
+{
+	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
+	char text[1024];
+	int n = snprintf(text, sizeof(text), "%d\n%s\n%s\n%s\n%u\n%llu\n", FORMAT,
+			 id->digest, id->qemu, id->kvm ? "kvm" : "tcg", id->cpus,
+			 (unsigned long long)id->memory);
+
+	crypto_generichash(hash, sizeof(hash), (const unsigned char *)text, (size_t)n,
+			   NULL, 0);
+	hex(key, hash, sizeof(hash));
+}
+
+int template_find(struct template *t, const char *cache_dir, const struct template_id *id,
+		  struct cove_error *err)
+{
+	char folder[4100];
+	int r;
+
+	*t = (struct template){.lock = -1};
+	make_key(t->key, id);
+	snprintf(folder, sizeof(folder), "%s/" FOLDER, cache_dir);
+	r = mkdir_p(folder, 0700);
+	if (r < 0)
+		return fail(err, COVE_EIO, -r, "template: %s", folder);
+	snprintf(t->dir, sizeof(t->dir), "%s/%s", folder, t->key);
+	snprintf(t->making, sizeof(t->making), "%s.making", t->dir);
+	return 0;
+}
+
+bool template_ready(const struct template *t)
+{
+	char path[4300];
+
+	snprintf(path, sizeof(path), "%s/" INFO, t->dir);
+	return access(path, R_OK) == 0;
+}
+
+int template_lock(struct template *t, struct cove_error *err)
+{
+	char path[4300];
+
+	snprintf(path, sizeof(path), "%s.lock", t->dir);
+	t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (t->lock < 0)
+		return fail(err, COVE_EIO, errno, "template: %s", path);
+	while (flock(t->lock, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return fail(err, COVE_EIO, errno, "template: %s", path);
+	return 0;
+}
+
+void template_unlock(struct template *t)
+{
+	close_fd(&t->lock);
+}
+
+int template_begin(struct template *t, struct cove_error *err)
+{
+	remove_tree_at(AT_FDCWD, t->making);
+	if (mkdir(t->making, 0700) < 0)
+		return fail(err, COVE_EIO, errno, "template: %s", t->making);
+	return 0;
+}
+
+void template_drop(struct template *t)
+{
+	remove_tree_at(AT_FDCWD, t->making);
+	remove_tree_at(AT_FDCWD, t->dir);
+}
+
+int template_commit(struct template *t, const struct template_id *id,
+		    struct cove_error *err)
+{
+	json_t *o =
+		json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:I}", "key", t->key, "kernel",
+			  id->kernel, "qemu", id->qemu, "cpus", (int)id->cpus,
+			  "memoryMiB", (json_int_t)(id->memory >> 20), "accelerator",
+			  id->kvm ? "kvm" : "tcg", "madeAt", (json_int_t)time(NULL));
+	cleanup_free char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
+	int r;
+
+	json_decref(o);
+	if (!text)
+		return fail_nomem(err);
+	/* Not synced: one that is lost with the host is made again, and a damaged one is
+	 * noticed when it is restored. */
+	r = write_file_in(t->making, INFO, text, strlen(text), 0600, 0);
+	if (r < 0)
+		return fail(err, COVE_EIO, -r, "template: %s/" INFO, t->making);
+	remove_tree_at(AT_FDCWD, t->dir);
+	if (rename(t->making, t->dir) < 0)
+		return fail(err, COVE_EIO, errno, "template: %s", t->dir);
+	return 0;
+}
+
+/* ---- all of them ---------------------------------------------------------------- */
+
+static uint64_t size_of(int dir, const char *name)
+{
+	static const char *const files[] = {"ram", "state"};
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		char path[400];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
+		if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			bytes += (uint64_t)st.st_blocks * 512;
+	}
+	return bytes;
+}
+
+static json_t *describe(int dir, const char *name)
+{
+	cleanup_buf struct buf text = BUF_INIT(65536);
+	char path[400];
+	json_t *o;
+
+	snprintf(path, sizeof(path), "%s/" INFO, name);
+	if (read_file_at(dir, path, &text) < 0)
+		return NULL;
+	o = json_loadb(text.data, text.len, 0, NULL);
+	if (!json_is_object(o) ||
+	    json_object_set_new(o, "bytes",
+				json_integer((json_int_t)size_of(dir, name)))) {
+		json_decref(o);
+		return NULL;
+	}
+	return o;
+}
+
+static DIR *open_folder(const char *cache_dir)
+{
+	char folder[4200];
+
+	snprintf(folder, sizeof(folder), "%s/" FOLDER, cache_dir);
+	return opendir(folder);
+}
+
+static bool is_key(const char *name)
+{
+	return strlen(name) == TEMPLATE_KEY_HEX - 1 &&
+	       strspn(name, "0123456789abcdef") == TEMPLATE_KEY_HEX - 1;
+}
+
+json_t *template_list(const char *cache_dir, struct cove_error *err)
+{
+	DIR *d = open_folder(cache_dir);
+	json_t *list = json_array();
+	struct dirent *e;
+
+	while (list && d && (e = readdir(d))) {
+		json_t *o = is_key(e->d_name) ? describe(dirfd(d), e->d_name) : NULL;
+
+		if (o)
+			json_array_append_new(list, o);
+	}
+	if (d)
+		closedir(d);
+	if (!list)
+		fail_nomem(err);
+	return list;
+}
+
+static int count_matches(DIR *d, const char *key)
+{
+	struct dirent *e;
+	int n = 0;
+
+	while ((e = readdir(d)))
+		n += is_key(e->d_name) && strncmp(e->d_name, key, strlen(key)) == 0;
+	rewinddir(d);
+	return n;
+}
+
+int template_remove(const char *cache_dir, const char *key, struct cove_error *err)
+{
+	DIR *d = open_folder(cache_dir);
+	const char *want = key ? key : "";
+	struct dirent *e;
+	int n = d ? count_matches(d, want) : 0;
+
+	if (key && n != 1) {
+		if (d)
+			closedir(d);
+		return fail(err, n ? COVE_EINVAL : COVE_ENOENT, 0, "template %s: %s", key,
+			    n ? "more than one begins so" : "no such");
+	}
+	while (d && (e = readdir(d)))
+		if (is_key(e->d_name) && strncmp(e->d_name, want, strlen(want)) == 0)
+			remove_tree_at(dirfd(d), e->d_name);
+	if (d)
+		closedir(d);
+	return n;
+}

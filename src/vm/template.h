@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * template - a machine that has booted and waits, as files: `ram` (its memory, sparse),
+ * `state` (its devices) and `info.json`. Every start maps `ram` privately and goes on
+ * from there.
+ *
+ * A template is found by a key over all that it depends on, so a stale one is never used
+ * by mistake; it is made beside and renamed into place, so it is there whole or not at
+ * all. It holds no secret: nothing has been said to that machine yet.
+ */
+#ifndef COVE_VM_TEMPLATE_H
+#define COVE_VM_TEMPLATE_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TEMPLATE_KEY_HEX 33
+
+struct template_id {
+	const char *kernel; /* its name, to show */
+	const char *digest; /* of kernel, modules and guest */
+	const char *qemu;   /* version */
+	bool kvm;
+	unsigned cpus;
+	uint64_t memory; /* bytes */
+};
+
+struct template
+{
+	char key[TEMPLATE_KEY_HEX];
+	char dir[4200]; /* where it is, or will be */
+	char making[4240];
+	int lock;
+};
+
+int template_find(struct template *t, const char *cache_dir, const struct template_id *id,
+		  struct cove_error *err);
+bool template_ready(const struct template *t);
+/* Waits until nobody else makes this one; then template_ready() may have become true. */
+int template_lock(struct template *t, struct cove_error *err);
+void template_unlock(struct template *t);
+/* Under the lock: an empty directory t->making, then its files in place. */
+int template_begin(struct template *t, struct cove_error *err);
+int template_commit(struct template *t, const struct template_id *id,
+		    struct cove_error *err);
+void template_drop(struct template *t); /* a broken one, or a half-made one */
+
+/* [{"key","kernel","cpus","memoryMiB","accelerator","qemu","bytes","madeAt"}] */
+json_t *template_list(const char *cache_dir, struct cove_error *err);
+/* key may be cut short if it is unique; NULL: all. Returns how many. */
+int template_remove(const char *cache_dir, const char *key, struct cove_error *err);
+
+#endif

@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# suite.sh WHO:SCRIPT... - in the nested machine: runs each script test as WHO (root or user) and
+# marks in the output where it begins and how it ended. test.py starts it and reads that.
+set -u
+user=covetest
+
+if command -v useradd >/dev/null && ! id "$user" >/dev/null 2>&1; then
+	groups=
+	! getent group kvm >/dev/null || groups='-G kvm'
+	# shellcheck disable=SC2086 # two words, or none
+	useradd -M -U $groups -s /bin/sh "$user" || exit 125
+fi
+
+as() { # WHO CMD...
+	case $1 in
+	root) shift && "$@" ;;
+	user) shift && setpriv --reuid "$user" --regid "$user" --init-groups \
+		env USER="$user" LOGNAME="$user" HOME=/nonexistent "$@" ;;
+	esac
+}
+
+for item; do
+	echo "## begin $item"
+	as "${item%%:*}" sh "${item#*:}" 2>&1
+	echo "## end $? $item"
+done

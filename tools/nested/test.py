@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test.py BUILD [SCRIPT...] - script tests in the nested machine; `make test-kvm` runs it.
+
+Without SCRIPTs: tests/nested/h*.sh on the host, about the machine itself, then tests/nested/n*.sh
+inside, as root and as an ordinary user, all in one machine. A script is TAP by
+tests/lib/harness.sh; WHO:SCRIPT (root:... or user:...) runs it as that one only. Variables called
+COVE_TEST_* go along.
+
+A script that takes longer than its limit (a minute or two, stretched on a busy host; a line
+`# limit: SECONDS` in it sets its own) or takes the machine down with it gets a second try in a
+fresh machine, since nested SVM in emulation hangs now and then. That is printed and counted, and
+the second time it is a failure. The others go on where they were.
+
+Logs are in BUILD/nested/logs. The last line is `N passed, N failed, N skipped, N retried`, and the
+exit status is 1 if anything failed or nothing passed.
+"""
+import glob
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+from machine import Clock
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+PROJECT = os.path.dirname(os.path.dirname(HERE))
+LIMIT = 120
+TOTAL = 480  # seconds of a quiet host that one machine may take for all of its scripts
+
+
+class Test:
+    """One script as one user, and what it said."""
+
+    def __init__(self, item):
+        self.who, self.script = item.split(':', 1)
+        self.item = item
+        self.label = f'{self.who} {os.path.basename(self.script)}'
+        self.tries = 0
+        self.lines = []
+        self.began = None
+        with open(os.path.join(PROJECT, self.script), encoding='utf-8') as f:
+            own = re.search(r'^# limit: (\d+)', f.read(), re.M)
+        self.limit = int(own[1]) if own else LIMIT
+
+    def begin(self):
+        self.tries += 1
+        self.lines = []
+        self.began = time.monotonic()
+
+    def points(self, status):
+        """(pass|fail|skip, what) of each line of TAP; a plan that is not met is a failure."""
+        found, planned = [], None
+        for line in self.lines:
+            plan = re.match(r'1\.\.(\d+)(?: # SKIP (.*))?', line)
+            point = re.match(r'(not )?ok\b ?\d*[ -]*(.*?)(?: *# SKIP (.*))?$', line)
+            if plan:
+                planned = int(plan[1])
+                if plan[2]:
+                    return [('skip', plan[2])]
+            elif point and point[3] is not None:
+                found.append(('skip', f'{point[2]}: {point[3]}'))
+            elif point:
+                found.append(('fail' if point[1] else 'pass', point[2]))
+        if planned != len(found):
+            found.append(('fail', f'the plan was met (planned {planned}, seen {len(found)})'))
+        if status != 0 and not any(kind == 'fail' for kind, _ in found):
+            found.append(('fail', f'exit status {status}'))
+        return found
+
+
+class Report:
+    def __init__(self, logs):
+        self.logs = logs
+        self.results = []
+        self.retried = []
+        os.makedirs(logs, exist_ok=True)
+
+    def done(self, test, status):
+        points = test.points(status)
+        self.results += [(kind, test.label, what) for kind, what in points]
+        with open(f'{self.logs}/{test.label.replace(" ", "-")}.log', 'w', encoding='utf-8') as f:
+            f.write('\n'.join(test.lines) + '\n')
+        count = {k: sum(kind == k for kind, _ in points) for k in ('pass', 'fail', 'skip')}
+        word = 'FAIL' if count['fail'] else 'ok'
+        print(f'  {word:5} {test.label:40} {count["pass"]:3} passed, {count["skip"]} skipped, '
+              f'{time.monotonic() - test.began:.1f} s', flush=True)
+        if count['fail']:
+            self.show(test.lines)
+
+    def show(self, lines):
+        shown = False
+        for line in lines:
+            shown = line.startswith('not ok') or (shown and not re.match(r'ok |1\.\.', line))
+            if shown or not re.match(r'ok |1\.\.|#', line):
+                print(f'      {line}')
+
+    def retry(self, test, why):
+        self.retried.append((test.label, why))
+        print(f'  again {test.label:40} {why}', flush=True)
+
+    def fail(self, test, why):
+        self.results.append(('fail', test.label, why))
+        print(f'  FAIL  {test.label:40} {why}', flush=True)
+        self.show(test.lines[-20:])
+
+    def summary(self):
+        for kind, label, what in self.results:
+            if kind != 'pass':
+                print(f'{"FAILED" if kind == "fail" else "skipped"}: {label}: {what}')
+        for label, why in self.retried:
+            print(f'retried: {label}: {why}')
+        count = {k: sum(kind == k for kind, _, _ in self.results) for k in ('pass', 'fail', 'skip')}
+        print(f'{count["pass"]} passed, {count["fail"]} failed, {count["skip"]} skipped, '
+              f'{len(self.retried)} retried')
+        return 1 if count['fail'] or not count['pass'] else 0
+
+
+class Machine:
+    """One start of the nested machine with the tests that are still to be done."""
+
+    def __init__(self, build, tests):
+        hand_on = [n for n in os.environ if n.startswith('COVE_TEST_')] + ['COVE_BIN']
+        command = [f'{HERE}/run.sh', '--retries', '0', '--timeout', str(TOTAL), '--share', build]
+        for name in hand_on:
+            command += ['--env', name]
+        self.process = subprocess.Popen(
+            [*command, '--', 'sh', 'tools/nested/suite.sh', *(t.item for t in tests)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=PROJECT)
+        self.rest = b''
+
+    def lines(self):
+        """Lines as they come, None now and then when there are none, to the end."""
+        while True:
+            ready, _, _ = select.select([self.process.stdout], [], [], 1)
+            if not ready:
+                yield None
+                continue
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                return
+            *whole, self.rest = (self.rest + data).split(b'\n')
+            yield from (line.decode(errors='replace') for line in whole)
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def run_machine(build, tests, report):
+    """Takes what it gets done off `tests`; says why it did not get any further."""
+    machine = Machine(build, tests)
+    clock = Clock()
+    current, since = None, 0.0
+    try:
+        for line in machine.lines():
+            now = clock.tick()
+            begin = line and re.match(r'## begin (.*)', line)
+            end = line and re.match(r'## end (\d+) (.*)', line)
+            if begin:
+                current, since = tests[0], now
+                current.begin()
+            elif end:
+                report.done(tests.pop(0), int(end[1]))
+                current = None
+            elif line is not None and current:
+                current.lines.append(line)
+            elif line is not None:
+                print(f'      {line}', flush=True)
+            if current and now - since > current.limit:
+                return f'no end after {current.limit} s'
+    finally:
+        machine.end()
+    return 'the machine went away'
+
+
+def run_inside(build, items, report):
+    tests = [Test(item) for item in items]
+    while tests:
+        left = len(tests)
+        why = run_machine(build, tests, report)
+        if not tests:
+            break
+        first = tests[0]
+        if len(tests) == left and not first.tries:
+            report.fail(first, why) # not even one test was begun: there is no machine
+            return
+        if first.tries == 1:
+            report.retry(first, why)
+        elif first.tries > 1:
+            report.fail(tests.pop(0), why)
+
+
+def run_on_host(items, report):
+    for item in items:
+        test = Test(item)
+        test.begin()
+        done = subprocess.run(['sh', test.script], cwd=PROJECT, text=True, errors='replace',
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        test.lines = done.stdout.splitlines()
+        report.done(test, done.returncode)
+
+
+def default_items():
+    os.chdir(PROJECT)
+    host = [f'host:{s}' for s in sorted(glob.glob('tests/nested/h[0-9]*.sh'))]
+    inside = sorted(glob.glob('tests/nested/n[0-9]*.sh'))
+    return host + [f'{who}:{s}' for who in ('root', 'user') for s in inside]
+
+
+def main(build, *items):
+    began = time.monotonic()
+    # Ctrl-C and kill end the machine, too: by the finally above.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    build = os.path.realpath(build)
+    os.environ['COVE_BIN'] = f'{build}/cove'
+    os.environ['NESTED'] = f'{build}/nested'
+    # The limit of a script is ours, by a clock that knows the load; this one is for the worst.
+    os.environ.setdefault('COVE_TEST_TIMEOUT', str(10 * LIMIT))
+    items = [i if ':' in i else f'root:{i}' for i in items] or default_items()
+    report = Report(f'{build}/nested/logs')
+    run_on_host([i for i in items if i.startswith('host:')], report)
+    run_inside(build, [i for i in items if not i.startswith('host:')], report)
+    status = report.summary()
+    print(f'{time.monotonic() - began:.0f} s')
+    return status
+
+
+if __name__ == '__main__':
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))
