@@ -98,6 +98,10 @@ EGRESS_LINK := $(if $(STATIC),-static-pie)
 # The reader of archives that may be anybody's.
 UNPACK_OBJ := $(PROG)/src/roles/unpack.o $(PROG)/src/roles/unpack_file.o
 
+# The reader of tar files of any kind: libarchive, as in cove-scan.
+UNTAR_OBJ := $(B)/src/roles/untar.o $(B)/src/roles/untar_file.o
+UNTAR_LIBS := -larchive $(if $(STATIC),-lz -llzma -lbz2 -lzstd -lnettle)
+
 # The first process of a machine's namespaces.
 VMM_OBJ := $(PROG)/src/roles/vmm.o $(PROG)/src/roles/vmm_open.o
 
@@ -106,7 +110,7 @@ FS_SRC := $(call src_of,src/fs/*.c)
 FS_OBJ := $(addprefix $(PROG)/,$(FS_SRC:.c=.o) src/roles/fs.o src/base/io.o src/base/buf.o src/os/confine.o src/os/landlock.o)
 
 BINS := $(B)/cove $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack $(B)/cove-egress \
-	$(B)/cove-vmm $(B)/cove-fs
+	$(B)/cove-vmm $(B)/cove-fs $(B)/cove-untar
 LIBSO := $(B)/libcove.so.1
 
 all: $(BINS) $(LIBSO) $(B)/libcove.a $(B)/embed
@@ -135,6 +139,9 @@ $(B)/gen/seccomp_scan.h: src/roles/scan.seccomp $(B)/tools/seccomp-gen
 $(B)/gen/seccomp_unpack.h: src/roles/unpack.seccomp $(B)/tools/seccomp-gen
 	@mkdir -p $(@D)
 	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/unpack/g;s/GUEST/UNPACK/g" $@.tmp > $@ && rm $@.tmp
+$(B)/gen/seccomp_untar.h: src/roles/untar.seccomp $(B)/tools/seccomp-gen
+	@mkdir -p $(@D)
+	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/untar/g;s/GUEST/UNTAR/g" $@.tmp > $@ && rm $@.tmp
 $(B)/gen/seccomp_monitor.h: src/vm/monitor.seccomp $(B)/tools/seccomp-gen
 	@mkdir -p $(@D)
 	$(B)/tools/seccomp-gen $< > $@.tmp && sed "s/guest/monitor/g;s/GUEST/MONITOR/g" $@.tmp > $@ && rm $@.tmp
@@ -184,6 +191,7 @@ $(B)/gen/scan_db.h: rules/secrets.toml $(B)/tools/scan-db-gen
 	$(B)/tools/scan-db-gen $< $(@D)
 $(B)/src/scan/fast.o: $(B)/gen/scan_db.h
 $(B)/src/scan/builtin.o: rules/secrets.toml
+$(sort $(B)/src/vm/kernel_build.o $(PROG)/src/vm/kernel_build.o): src/vm/kernel.config
 $(SCAN_OBJ): CFLAGS += $(HYPERSCAN)
 $(B)/src/roles/scan.o: | $(B)/gen/seccomp_scan.h
 $(B)/libscan.a: $(SCAN_OBJ)
@@ -222,6 +230,9 @@ $(B)/cove-vmm: $(VMM_OBJ)
 	$(PROGLINK) $^ -o $@
 $(B)/cove-unpack: $(UNPACK_OBJ) $(PROGLIB)
 	$(PROGLINK) $^ $(PROGLIBS) -o $@
+$(UNTAR_OBJ): | $(B)/gen/seccomp_untar.h
+$(B)/cove-untar: $(UNTAR_OBJ) $(addprefix $(B)/src/,base/buf.o base/io.o os/confine.o os/landlock.o)
+	$(CC) $(SCAN_LINK) $(LDSAN) $^ $(UNTAR_LIBS) -o $@
 $(PROG)/src/roles/fs.o: | $(B)/gen/seccomp_fs.h
 $(B)/cove-fs: $(FS_OBJ)
 	$(PROGLINK) $^ -o $@
@@ -360,7 +371,7 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	install -m 755 $(B)/cove $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(B)/cove-keeper $(B)/cove-guest $(B)/cove-scan $(B)/cove-unpack $(B)/cove-vmm \
-		$(B)/cove-egress $(B)/cove-fs $(DESTDIR)$(LIBEXECDIR)/
+		$(B)/cove-egress $(B)/cove-fs $(B)/cove-untar $(DESTDIR)$(LIBEXECDIR)/
 	install -m 644 $(B)/libcove.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIBSO) $(DESTDIR)$(LIBDIR)/
 	ln -sfn libcove.so.1 $(DESTDIR)$(LIBDIR)/libcove.so
@@ -377,4 +388,4 @@ clean:
 	rm -rf build
 
 .PHONY: all setup setup-test setup-bench setup-kvm nested test test-kvm tests-bin fuzz-bin bench run install clean fuzz FORCE
--include $(FS_OBJ:.o=.d) $(FS_SRC:%.c=$(B)/%.d) $(LIB_OBJ:.o=.d) $(SCAN_OBJ:.o=.d) $(EGRESS_OBJ:.o=.d) $(B)/src/roles/scan.d $(B)/src/roles/egress.d $(UNPACK_OBJ:.o=.d) $(VMM_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)
+-include $(FS_OBJ:.o=.d) $(FS_SRC:%.c=$(B)/%.d) $(LIB_OBJ:.o=.d) $(SCAN_OBJ:.o=.d) $(EGRESS_OBJ:.o=.d) $(B)/src/roles/scan.d $(B)/src/roles/egress.d $(UNPACK_OBJ:.o=.d) $(UNTAR_OBJ:.o=.d) $(VMM_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)

@@ -84,6 +84,16 @@ static int load_any(struct store *st, const char *name, bool running, struct spe
 	return store_load(st, name, ret, err);
 }
 
+static const char *state_of(struct store *st, const char *name, bool running)
+{
+	char path[SPEC_NAME_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/paused", name);
+	if (!running)
+		return "stopped";
+	return faccessat(st->run_fd, path, F_OK, 0) == 0 ? "paused" : "running";
+}
+
 static json_t *describe(struct store *st, const char *name, bool full)
 {
 	struct cove_error err = {0};
@@ -99,7 +109,7 @@ static json_t *describe(struct store *st, const char *name, bool full)
 		return json_pack("{s:s, s:s, s:s, s:s}", "name", name, "state", "damaged",
 				 "problem", err.msg, "hint", err.hint);
 	o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:I}", "name", name, "state",
-		      running ? "running" : "stopped", "backend",
+		      state_of(st, name, running), "backend",
 		      spec_backend_name(spec.backend), "image",
 		      image_text(&spec, image, sizeof(image)), "mounts",
 		      mounts_json(&spec), "changes",

@@ -56,6 +56,26 @@ int cove_kernel_install(const struct cove_kernel_options *options, char **ret_na
 	return name_out(r, name, ret_name, err);
 }
 
+int cove_kernel_build(const struct cove_kernel_options *options, char **ret_name,
+		      struct cove_error *err)
+{
+	char name[KERNEL_NAME_MAX + 1];
+	struct cove_kernel_options o;
+	struct store st;
+	int r;
+
+	err = ERR(err);
+	if (take_options(&o, options, err) < 0)
+		return err->code;
+	if (o.deb)
+		return fail(err, COVE_EINVAL, 0, "kernel options: deb is for install");
+	if (handle_store(&st, err) < 0)
+		return err->code;
+	r = kernel_build(st.kernels, name, o.progress, o.arg, err);
+	store_close(&st);
+	return name_out(r, name, ret_name, err);
+}
+
 int cove_kernel_add(const char *kernel, const char *image, const char *modules,
 		    struct cove_error *err)
 {

@@ -108,6 +108,32 @@ int cove_kill(const char *name, struct cove_error *err)
 	return end_it(name, "kill", NULL, 10000, ERR(err));
 }
 
+/* ---- pausing -------------------------------------------------------------------- */
+
+static int hold(const char *name, const char *verb, struct cove_error *err)
+{
+	struct cove *s = NULL;
+	int r = cove_connect(&s, name, err);
+
+	if (r == 0)
+		r = audit_log(&s->store, name, verb,
+			      json_pack("{s:i}", "uid", (int)getuid()), err);
+	if (r == 0)
+		r = session_keeper(s->session, verb, NULL, NULL, err);
+	cove_free(s);
+	return r;
+}
+
+int cove_pause(const char *name, struct cove_error *err)
+{
+	return hold(name, "pause", ERR(err));
+}
+
+int cove_resume(const char *name, struct cove_error *err)
+{
+	return hold(name, "resume", ERR(err));
+}
+
 /* Opens the store and takes the lock of an existing, stopped sandbox. ending_ok: one that
  * is damaged, or about to end, will do as well. */
 static int lock_stopped(struct store *st, const char *name, bool ending_ok, int *ret_lock,

@@ -93,17 +93,32 @@ struct place {
 	 * (ipc/netmux.h); -1 without, and once taken. */
 	int net;
 	struct vm *vm; /* of the vm backend (backend/vm_impl.h); or NULL */
+	int alarm;     /* readable: a part of it has ended that it cannot do without; -1:
+			  the link tells all */
+	uint32_t silence_ms; /* how long it may leave a question unanswered; 0: for ever
+			      */
 };
 /* One that never started: release() finds nothing to do. */
 static inline struct place place_none(void)
 {
-	struct place p = {
-		.link = -1, .pidfd = -1, .etc_ref = -1, .freeze = FREEZE_INIT, .net = -1};
+	struct place p = {.link = -1,
+			  .pidfd = -1,
+			  .etc_ref = -1,
+			  .freeze = FREEZE_INIT,
+			  .net = -1,
+			  .alarm = -1};
 
 	for (int i = 0; i < CAPTURE_COUNT; i++)
 		p.capture[i] = -1;
 	return p;
 }
+
+/* What is to be explained, see explain() below. */
+enum place_trouble {
+	PLACE_NOT_UP, /* it never answered */
+	PLACE_ENDED,  /* it had answered, and is gone */
+	PLACE_SILENT, /* it had answered, and does no longer */
+};
 
 struct wire_out;
 struct backend {
@@ -133,6 +148,10 @@ struct backend {
 	/* Holds everything inside still, or lets it go on; kill and release do the latter
 	 * by themselves. NULL: cannot. */
 	int (*freeze)(struct place *p, bool on, struct cove_error *err);
+	/* Why it is in trouble that nobody asked for: a message of one line, perhaps a
+	 * hint; printable, and bounded, whoever it comes from. Takes a second at most.
+	 * NULL: there is nothing to tell. */
+	void (*explain)(struct place *p, enum place_trouble t, struct cove_error *why);
 	void (*kill)(struct place *p);
 	/* Collects what is left (process, cgroup) once the guest is gone or killed. */
 	void (*release)(struct place *p);

@@ -10,7 +10,9 @@
  * backend's sandbox could do with it.
  *
  * A start restores a template: QEMU maps its memory privately, loads the state of its
- * devices, and the guest goes on where it waited for the first byte of the link.
+ * devices, and the guest goes on where it waited for the first byte of the link. Where
+ * that cannot be (no room for one, or QEMU refuses what it has saved itself), the machine
+ * boots, and whoever listens is told.
  *
  * Invariants
  *  1. The lifeline: cove-vmm ends when our end of it closes, and QEMU with it; cove-fs
@@ -19,6 +21,7 @@
  */
 #include "backend/vm_impl.h"
 
+#include "base/log.h"
 #include "base/util.h"
 #include "os/program.h"
 
@@ -89,71 +92,135 @@ static int restore(struct vm *vm, const char *dir, struct cove_error *err)
 	return qmp_event(q, "RESUME", RESTORE_MS, err);
 }
 
-static int run_machine(struct place *p, const struct place_config *c,
-		       const struct template *t, struct vm_channels *ch,
-		       struct cove_error *err)
+/* ---- three ways to start -------------------------------------------------------- */
+
+/* The monitor and cove-fs; QEMU gets ready while cove-fs starts. */
+static int launch(struct place *p, const struct place_config *c,
+		  const struct vm_root *root, struct qemu_machine *m,
+		  struct vm_channels *ch, struct cove_error *err)
 {
 	struct vm *vm = p->vm;
-	struct vm_root root = {.host = &vm->host, .template_dir = t->dir};
-	struct qemu_machine m = {
-		.program = vm->host.qemu,
-		.kvm = vm->host.kvm,
-		.cpus = vm->host.cpus,
-		.memory = vm->host.memory,
-		.incoming = true,
-		.tuned = vm->host.kernel.built_in,
-	};
-	int r;
 
-	if (vm_launch(p, c, &root, &m, ch, err) < 0)
+	if (vm_launch(p, c, root, m, ch, err) < 0)
 		return err->code;
 	qmp_init(&vm->qmp, take_fd(&ch->qmp[0]));
 	vm->lifeline = take_fd(&ch->lifeline[0]);
-	/* QEMU starts meanwhile. */
-	r = start_fs(p, c, ch->fs[0], err);
-	if (r == 0 && restore(vm, t->dir, err) < 0)
-		r = vm_explain(vm->lifeline, err);
-	return r;
+	return start_fs(p, c, ch->fs[0], err);
 }
 
-static int start(struct place *p, const struct place_config *c, struct cove_error *err)
+/* *ret_broken: it is the template that does not work. */
+static int start_restored(struct place *p, const struct place_config *c,
+			  struct vm_channels *ch, bool *ret_broken,
+			  struct cove_error *err)
 {
-	struct vm_channels ch;
-	struct template t;
-	int r;
+	struct vm *vm = p->vm;
+	struct vm_root root = {.host = &vm->host, .template_dir = vm->template.dir};
+	struct qemu_machine m = vm_machine(&vm->host);
 
-	if (vm_gather(&p->vm->host, c, err) < 0 ||
-	    vm_template_ensure(&t, &p->vm->host, c, err) < 0)
+	*ret_broken = false;
+	m.incoming = true;
+	if (launch(p, c, &root, &m, ch, err) < 0)
 		return err->code;
-	vm_channels_init(&ch);
-	r = run_machine(p, c, &t, &ch, err);
-	if (r == 0) {
-		p->link = take_fd(&ch.link[0]);
-		*(c->capture ? &p->net : &p->vm->unused_net) = take_fd(&ch.net[0]);
-	}
-	vm_channels_clear(&ch);
-	return r;
+	vm->restored = true;
+	if (restore(vm, vm->template.dir, err) == 0)
+		return 0;
+	*ret_broken = true;
+	return vm_quote(vm->lifeline, err);
 }
 
-static void vm_release(struct place *p)
+static int start_booted(struct place *p, const struct place_config *c,
+			struct vm_channels *ch, struct cove_error *err)
+{
+	struct vm *vm = p->vm;
+	struct vm_root root = {.host = &vm->host, .boots = true};
+	struct qemu_machine m = vm_machine(&vm->host);
+
+	if (kernel_verify(&vm->host.kernel, err) < 0)
+		return err->code;
+	vm_machine_boots(&m, &vm->host);
+	vm->restored = false;
+	if (launch(p, c, &root, &m, ch, err) < 0)
+		return err->code;
+	return vm_wait_ready(ch->link[0], vm->lifeline, err);
+}
+
+/* What an attempt has left; the place is as before it. */
+static void take_back(struct place *p, struct vm_channels *ch)
 {
 	struct vm *vm = p->vm;
 
 	close_fd(&p->net);
-	if (vm) {
-		close_fd(&vm->lifeline);
-		qmp_clear(&vm->qmp);
-		proc_kill(p);
-		proc_release(&vm->fs);
-		close_fd(&vm->unused_net);
-	}
+	close_fd(&p->alarm);
+	close_fd(&vm->lifeline);
+	close_fd(&vm->unused_net);
+	qmp_clear(&vm->qmp);
+	proc_kill(p);
+	proc_release(&vm->fs);
 	proc_release(p);
-	free(vm);
+	if (ch)
+		vm_channels_clear(ch);
+}
+
+/* A template that does not work is made anew, once. */
+static int start_from_template(struct place *p, const struct place_config *c,
+			       struct vm_channels *ch, bool *ret_broken,
+			       struct cove_error *err)
+{
+	struct vm *vm = p->vm;
+	int r = -1;
+
+	for (int i = 0; i < 2; i++) {
+		*ret_broken = false;
+		if (vm_template_ensure(&vm->template, &vm->host, c, err) < 0) {
+			*ret_broken = err->code == COVE_EIO;
+			return err->code;
+		}
+		r = start_restored(p, c, ch, ret_broken, err);
+		if (r == 0 || !*ret_broken)
+			return r;
+		log_line(LOG_WARNING,
+			 "backend vm: the template cannot be restored (%s): it is thrown "
+			 "away",
+			 err->msg);
+		take_back(p, ch);
+		vm_template_discard(&vm->template);
+	}
+	return r;
+}
+
+static int start(struct place *p, const struct place_config *c, struct vm_channels *ch,
+		 struct cove_error *err)
+{
+	bool broken;
+	int r;
+
+	if (vm_gather(&p->vm->host, c, err) < 0)
+		return err->code;
+	r = start_from_template(p, c, ch, &broken, err);
+	if (r < 0 && broken) {
+		log_line(LOG_WARNING, "backend vm: %s: booting without a template",
+			 err->msg);
+		r = start_booted(p, c, ch, err);
+	}
+	if (r < 0 || vm_watch(p, err) < 0)
+		return err->code;
+	p->link = take_fd(&ch->link[0]);
+	p->silence_ms = VM_SILENCE_MS;
+	*(c->capture ? &p->net : &p->vm->unused_net) = take_fd(&ch->net[0]);
+	return 0;
+}
+
+static void vm_release(struct place *p)
+{
+	if (p->vm)
+		take_back(p, NULL);
+	free(p->vm);
 	p->vm = NULL;
 }
 
 static int vm_start(struct place *p, const struct place_config *c, struct cove_error *err)
 {
+	struct vm_channels ch;
 	int r;
 
 	*p = place_none();
@@ -164,7 +231,9 @@ static int vm_start(struct place *p, const struct place_config *c, struct cove_e
 	p->vm->fs = place_none();
 	p->vm->lifeline = p->vm->unused_net = -1;
 	p->vm->qmp.fd = -1;
-	r = start(p, c, err);
+	vm_channels_init(&ch);
+	r = start(p, c, &ch, err);
+	vm_channels_clear(&ch);
 	if (r < 0)
 		vm_release(p);
 	return r;
@@ -179,6 +248,7 @@ const struct backend backend_vm = {
 	.attest = vm_attest,
 	.set_limits = vm_set_limits,
 	.freeze = vm_freeze,
+	.explain = vm_explain,
 	.kill = proc_kill,
 	.release = vm_release,
 };

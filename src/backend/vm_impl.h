@@ -9,6 +9,9 @@
 #include "vm/qmp.h"
 #include "vm/template.h"
 
+#define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
+#define VM_SILENCE_MS 30000      /* a guest that leaves a question so long hangs */
+
 /* What this host and this spec make of a machine; the same for every start. */
 struct vm_host {
 	char qemu[4096];
@@ -23,10 +26,11 @@ struct vm_host {
 struct vm {
 	struct place fs; /* the process of cove-fs */
 	struct vm_host host;
+	struct template template;
 	struct qmp qmp;
 	int lifeline;   /* see roles/vmm.c */
 	int unused_net; /* our end of the port, where nothing is captured */
-	bool restored;  /* from a template, not booted */
+	bool restored;  /* from the template, not booted */
 };
 
 /* The other ends of what the monitor gets. */
@@ -42,8 +46,10 @@ int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error
 /* vm_root.c: the root of the monitor: its program, its libraries, the template. */
 struct vm_root {
 	const struct vm_host *host;
-	const char *template_dir;
-	bool writable; /* a template is being made */
+	const char *template_dir; /* NULL: its memory is no file */
+	/* A kernel and its initramfs are to be seen; and a template is being made, if
+	 * there is one: writable. */
+	bool boots;
 };
 int vm_root_plan(struct plan *p, const struct place_config *c, const void *root,
 		 struct cove_error *err);
@@ -53,12 +59,25 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err);
 void vm_channels_init(struct vm_channels *ch);
 void vm_channels_clear(struct vm_channels *ch);
-/* Adds what the monitor or the guest's console said last to an error. */
-int vm_explain(int lifeline, struct cove_error *err);
 
-/* vm_template.c: the template for this host and size is there, made if need be. */
+/* vm_end.c: how it ended, and what its console said last. */
+void vm_explain(struct place *p, enum place_trouble t, struct cove_error *why);
+int vm_watch(struct place *p, struct cove_error *err); /* p->alarm */
+int vm_quote(int lifeline, struct cove_error *err);    /* the hint of a failure */
+/* The machine has ended before it was up. COVE_EIO: its memory file is to blame. */
+int vm_boot_failed(int lifeline, struct cove_error *err);
+
+/* vm_template.c: the template for this host and size is there, made if need be. COVE_EIO:
+ * there is no place to keep it, and nothing else is known to be wrong. */
 int vm_template_ensure(struct template *t, const struct vm_host *h,
 		       const struct place_config *c, struct cove_error *err);
+void vm_template_discard(struct template *t);
+/* The fields that a template and a machine restored from it have in common. */
+struct qemu_machine vm_machine(const struct vm_host *h);
+/* What a machine needs to boot. */
+void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h);
+/* Until a machine that boots has said that it is up. */
+int vm_wait_ready(int link, int lifeline, struct cove_error *err);
 
 /* vm.c: memory that is a file is not part of what QEMU saves and loads. */
 int vm_ignore_shared(struct qmp *q, struct cove_error *err);

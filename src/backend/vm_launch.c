@@ -3,10 +3,8 @@
 #include "backend/vm_impl.h"
 
 #include "base/util.h"
-#include "ipc/vmm.h"
 #include "os/program.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,10 +12,7 @@
 #include "seccomp_monitor.h"
 
 #define FIRST_FD 3
-#define VM_OVERHEAD (256u << 20)
 #define VM_TASKS 256
-#define QUOTE_LINES 6
-#define LAST_WORDS_MS 1000
 
 void vm_channels_init(struct vm_channels *ch)
 {
@@ -90,7 +85,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
 {
 	struct cgroup_limits limits = machine_limits(c, root->host);
-	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", m->share ? "own" : "shared"};
+	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", m->incoming ? "shared" : "own"};
 	struct proc_program vmm = {
 		.path = vmm_file(err),
 		.argv = argv,
@@ -122,44 +117,4 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	for (size_t i = 0; i < sizeof(*ch) / sizeof(ch->lifeline); i++)
 		close_fd((int *)ch + 2 * i + 1);
 	return r;
-}
-
-/* ---- what went wrong ------------------------------------------------------------ */
-
-/* The last lines, without control characters, on one line. */
-static void quote(const char *text, size_t n, char *out, size_t size)
-{
-	size_t begin = n, lines = 0, at = 0;
-
-	while (begin && lines < QUOTE_LINES)
-		lines += text[--begin] == '\n' && begin + 1 < n;
-	for (size_t i = begin; i < n && at + 4 < size; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c == '\n' && at && i + 1 < n)
-			at += (size_t)snprintf(out + at, size - at, " | ");
-		else if (c >= ' ' && c < 127)
-			out[at++] = (char)c;
-	}
-	out[at] = '\0';
-}
-
-int vm_explain(int lifeline, struct cove_error *err)
-{
-	char packet[VMM_STATUS_MAX + VMM_CONSOLE_MAX], said[700];
-	struct pollfd p = {.fd = lifeline, .events = POLLIN};
-	const char *end;
-	ssize_t n = -1;
-
-	(void)!send(lifeline, "c", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (poll(&p, 1, LAST_WORDS_MS) > 0)
-		n = recv(lifeline, packet, sizeof(packet), MSG_DONTWAIT);
-	end = n > 0 ? memchr(packet, '\n', (size_t)n) : NULL;
-	if (!end)
-		return err->code;
-	end++;
-	quote(end, (size_t)(packet + n - end), said, sizeof(said));
-	if (said[0])
-		hint(err, "the machine's last words: %s", said);
-	return err->code;
 }

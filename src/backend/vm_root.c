@@ -61,11 +61,13 @@ static void add_own(struct plan *p, const struct vm_root *r)
 {
 	char dir[KERNEL_PATH_MAX];
 
-	plan_add(p, OP_DIR, NULL, QEMU_VM_DIR, 0);
-	plan_add(p, OP_BIND, r->template_dir, QEMU_VM_DIR, OPF_IDMAP | OPF_HIDDEN);
-	plan_grant(p, QEMU_VM_DIR,
-		   r->writable ? LL_FULL : LL_READ | LL_WRITE_FILE | LL_TRUNCATE, false);
-	if (!r->writable)
+	if (r->template_dir) {
+		plan_add(p, OP_DIR, NULL, QEMU_VM_DIR, 0);
+		plan_add(p, OP_BIND, r->template_dir, QEMU_VM_DIR,
+			 OPF_IDMAP | OPF_HIDDEN | (r->boots ? 0 : OPF_RDONLY));
+		plan_grant(p, QEMU_VM_DIR, r->boots ? LL_FULL : LL_READ, false);
+	}
+	if (!r->boots)
 		return;
 	snprintf(dir, sizeof(dir), "%s", r->host->kernel.image);
 	*strrchr(dir, '/') = '\0';

@@ -45,7 +45,7 @@ static bool is_covered(const struct covered *c, const char *path)
 static void put_mount(struct wire_out *o, const char *kind, const char *options,
 		      const char *path)
 {
-	char text[SPEC_STR_MAX + 200];
+	char text[2 * SPEC_STR_MAX + 200];
 
 	snprintf(text, sizeof(text), "%s %s %s", kind, options, path);
 	wire_put_str(o, WIRE_A_MOUNT, text);
@@ -74,6 +74,30 @@ static void put_again(struct wire_out *o, const struct covered *cov, const char 
 			  "-", target);
 }
 
+static void put_guards(struct wire_out *o, const struct place_mount *m)
+{
+	for (size_t i = 0; i < m->n_guards; i++) {
+		char path[2 * SPEC_STR_MAX];
+
+		if (m->guards[i].pin)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", m->target, m->guards[i].path);
+		put_mount(o, "ro", "-", path);
+	}
+}
+
+/* As plan.c: on a merged-/usr host most of them are symlinks. */
+static void put_system_dirs(struct wire_out *o)
+{
+	static const char *const dirs[] = {"/usr",   "/bin",   "/sbin",   "/lib",
+					   "/lib32", "/lib64", "/libx32", "/etc"};
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (lstat(dirs[i], &st) == 0 && S_ISDIR(st.st_mode))
+			put_mount(o, "ro", "-", dirs[i]);
+}
+
 static int by_target(const void *a, const void *b)
 {
 	const struct place_mount *const *x = a, *const *y = b;
@@ -89,6 +113,7 @@ static void put_mounts(struct wire_out *o, const struct place_config *c)
 	struct covered cov = {.n = 0};
 
 	if (c->spec->image.kind == IMAGE_HOST) {
+		put_system_dirs(o);
 		for (size_t i = 0; i < ARRAY_LEN(own); i++)
 			cover(o, &cov, c, own[i]);
 		if (!c->home_dir)
@@ -102,10 +127,14 @@ static void put_mounts(struct wire_out *o, const struct place_config *c)
 		sorted[i] = &c->mounts[i];
 	qsort(sorted, c->n_mounts, sizeof(sorted[0]), by_target);
 	for (size_t i = 0; i < c->n_mounts; i++) {
-		if (sorted[i]->source)
-			put_again(o, &cov, sorted[i]->source, sorted[i]->target);
-		else
+		if (!sorted[i]->source) {
 			cover(o, &cov, c, sorted[i]->target);
+			continue;
+		}
+		put_again(o, &cov, sorted[i]->source, sorted[i]->target);
+		if (sorted[i]->mode == MOUNT_RO)
+			put_mount(o, "ro", "-", sorted[i]->target);
+		put_guards(o, sorted[i]);
 	}
 }
 

@@ -15,10 +15,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
-#define BOOT_MS 120000 /* emulated, on a busy host */
+#define BOOT_MS 60000 /* emulated, on a busy host; alone it takes 2 s */
 #define SAVE_MS 60000
+#define ROOM_MIN (192ull << 20) /* what a guest has written when it is up, and some */
 
 static struct template_id identify(const struct vm_host *h)
 {
@@ -30,23 +32,40 @@ static struct template_id identify(const struct vm_host *h)
 				    .memory = h->memory};
 }
 
+struct qemu_machine vm_machine(const struct vm_host *h)
+{
+	return (struct qemu_machine){.program = h->qemu,
+				     .kvm = h->kvm,
+				     .cpus = h->cpus,
+				     .memory = h->memory,
+				     .tuned = h->kernel.built_in};
+}
+
+void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h)
+{
+	m->kernel = strrchr(h->kernel.image, '/') + 1;
+	m->initramfs = strrchr(h->kernel.initramfs, '/') + 1;
+	m->tsc_khz = h->kvm ? 0 : qemu_tsc_khz();
+}
+
 /* The guest sends one byte when it is ready; or the monitor ends. */
-static int wait_ready(const struct vm_channels *ch, struct cove_error *err)
+int vm_wait_ready(int link, int lifeline, struct cove_error *err)
 {
 	struct pollfd p[] = {
-		{.fd = ch->link[0],     .events = POLLIN},
-		{.fd = ch->lifeline[0], .events = POLLIN}
+		{.fd = link,     .events = POLLIN},
+		{.fd = lifeline, .events = POLLIN}
         };
 	char byte;
 
 	while (poll(p, ARRAY_LEN(p), BOOT_MS) < 0 && errno == EINTR)
 		;
-	if (p[0].revents & POLLIN && read(ch->link[0], &byte, 1) == 1)
+	if (p[0].revents & POLLIN && read(link, &byte, 1) == 1)
 		return 0;
-	fail(err, p[1].revents ? COVE_EIO : COVE_ETIMEDOUT, 0,
-	     p[1].revents ? "the guest's kernel did not start"
-			  : "the guest's kernel does not come up");
-	return vm_explain(ch->lifeline[0], err);
+	if (p[0].revents || p[1].revents)
+		return vm_boot_failed(lifeline, err);
+	fail(err, COVE_ETIMEDOUT, 0, "boot: the guest's kernel is not up after %d s",
+	     BOOT_MS / 1000);
+	return vm_quote(lifeline, err);
 }
 
 static int wait_saved(struct qmp *q, struct cove_error *err)
@@ -95,23 +114,15 @@ static int boot_and_save(struct template *t, const struct vm_host *h,
 			 const struct place_config *c, struct cove_error *err)
 {
 	struct place_config quiet = *c;
-	struct vm_root root = {.host = h, .template_dir = t->making, .writable = true};
-	struct qemu_machine m = {
-		.program = h->qemu,
-		.kvm = h->kvm,
-		.cpus = h->cpus,
-		.memory = h->memory,
-		.share = true,
-		.kernel = strrchr(h->kernel.image, '/') + 1,
-		.initramfs = strrchr(h->kernel.initramfs, '/') + 1,
-		.tuned = h->kernel.built_in,
-		.tsc_khz = h->kvm ? 0 : qemu_tsc_khz(),
-	};
+	struct vm_root root = {.host = h, .template_dir = t->making, .boots = true};
+	struct qemu_machine m = vm_machine(h);
 	struct place p = place_none();
 	struct vm_channels ch;
 	struct qmp q;
 	int r;
 
+	vm_machine_boots(&m, h);
+	m.share = true;
 	/* A machine of the cache, not of the sandbox: neither its cgroup nor its limits.
 	 */
 	quiet.cgroup_made = NULL;
@@ -119,7 +130,7 @@ static int boot_and_save(struct template *t, const struct vm_host *h,
 	vm_channels_init(&ch);
 	r = vm_launch(&p, &quiet, &root, &m, &ch, err);
 	if (r == 0)
-		r = wait_ready(&ch, err);
+		r = vm_wait_ready(ch.link[0], ch.lifeline[0], err);
 	qmp_init(&q, take_fd(&ch.qmp[0]));
 	if (r == 0)
 		r = save(&q, t->making, err);
@@ -129,12 +140,26 @@ static int boot_and_save(struct template *t, const struct vm_host *h,
 	return r;
 }
 
+/* QEMU does not survive a memory file that the disk has no room for. */
+static int check_room(const char *cache_dir, struct cove_error *err)
+{
+	struct statvfs v;
+
+	if (statvfs(cache_dir, &v) == 0 &&
+	    (uint64_t)v.f_bavail * v.f_frsize < ROOM_MIN)
+		return fail(err, COVE_EIO, ENOSPC, "%s", cache_dir);
+	return 0;
+}
+
 static int make(struct template *t, const struct vm_host *h, const struct place_config *c,
 		struct cove_error *err)
 {
 	const struct template_id id = identify(h);
 	int r;
 
+	template_sweep(c->cache_dir);
+	if (check_room(c->cache_dir, err) < 0)
+		return err->code;
 	log_line(LOG_WARNING,
 		 "backend vm: first start with %u cpus and %llu MiB: booting %s once",
 		 h->cpus, (unsigned long long)h->memory >> 20, h->kernel.name);
@@ -148,6 +173,20 @@ static int make(struct template *t, const struct vm_host *h, const struct place_
 	return r;
 }
 
+static bool ready(const struct template *t, const struct vm_host *h)
+{
+	const struct template_id id = identify(h);
+	const char *fault;
+	bool is = template_ready(t, &id, &fault);
+
+	if (fault)
+		log_line(LOG_WARNING,
+			 "backend vm: the template of %u cpus and %llu MiB is damaged "
+			 "(%s): it is made again",
+			 h->cpus, (unsigned long long)h->memory >> 20, fault);
+	return is;
+}
+
 int vm_template_ensure(struct template *t, const struct vm_host *h,
 		       const struct place_config *c, struct cove_error *err)
 {
@@ -156,12 +195,21 @@ int vm_template_ensure(struct template *t, const struct vm_host *h,
 
 	if (template_find(t, c->cache_dir, &id, err) < 0)
 		return err->code;
-	if (template_ready(t))
+	if (ready(t, h))
 		return 0;
 	if (template_lock(t, err) < 0)
 		return err->code;
-	if (!template_ready(t))
+	if (!template_ready(t, &id, &(const char *){NULL}))
 		r = make(t, h, c, err);
 	template_unlock(t);
 	return r < 0 ? wrap(err, "template") : 0;
+}
+
+void vm_template_discard(struct template *t)
+{
+	struct cove_error ignored = {0};
+
+	if (template_lock(t, &ignored) == 0)
+		template_drop(t);
+	template_unlock(t);
 }

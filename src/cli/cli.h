@@ -261,6 +261,8 @@ int cmd_start(const struct args *a);
 int cmd_stop(const struct args *a);
 int cmd_restart(const struct args *a);
 int cmd_kill(const struct args *a);
+int cmd_pause(const struct args *a);
+int cmd_resume(const struct args *a);
 int cmd_rm(const struct args *a);
 int cmd_reset(const struct args *a);
 int cmd_ls(const struct args *a);

@@ -50,7 +50,8 @@ static int list(const struct args *a)
 	return cli_json_list(a, text, print_table);
 }
 
-/* ---- install, add ----------------------------------------------------------------- */
+/* ---- install, build, add
+ * ----------------------------------------------------------------- */
 
 static void show_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {
@@ -89,7 +90,8 @@ static int print_new(const struct args *a, const char *name)
 	return cli_flush("kernel", 0);
 }
 
-static int install(const struct args *a)
+static int make(const struct args *a, int (*fn)(const struct cove_kernel_options *,
+						char **, struct cove_error *))
 {
 	struct cove_kernel_options o = {
 		.size = sizeof(o), .deb = cli_value(a, F_DEB), .progress = show_progress};
@@ -99,9 +101,19 @@ static int install(const struct args *a)
 
 	if (a->n_words > 1)
 		return cli_usage(a->cmd, "%s: one argument too many", a->words[1]);
-	r = cove_kernel_install(&o, &name, &err);
+	r = fn(&o, &name, &err);
 	cli_progress_end();
 	return r < 0 ? cli_fail("kernel", &err) : print_new(a, name);
+}
+
+static int install(const struct args *a)
+{
+	return make(a, cove_kernel_install);
+}
+
+static int build(const struct args *a)
+{
+	return make(a, cove_kernel_build);
 }
 
 static int add(const struct args *a)
@@ -152,6 +164,7 @@ static const struct {
         {"add",     add       },
 	{"default", choose    },
         {"rm",      remove_all},
+        {"build",   build     },
 };
 
 int cmd_kernel(const struct args *a)
@@ -169,6 +182,7 @@ int cmd_kernel(const struct args *a)
 	}
 	near = cli_nearest(a->words[0], names, ARRAY_LEN(names));
 	return near ? cli_usage(a->cmd, "%s: did you mean '%s'?", a->words[0], near)
-		    : cli_usage(a->cmd, "%s: not one of install, ls, add, default, rm",
+		    : cli_usage(a->cmd,
+				"%s: not one of install, ls, add, default, rm, build",
 				a->words[0]);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_lifecycle - start, stop, restart, kill, rm, reset. Each takes several names; one
- * that fails does not stop the others, and any failure shows in the exit code.
+ * cmd_lifecycle - start, stop, restart, kill, pause, resume, rm, reset. Each takes
+ * several names; one that fails does not stop the others, and any failure shows in the
+ * exit code.
  */
 #include "cli/cli.h"
 #include "cli/json.h"
@@ -33,6 +34,14 @@ static int one(const struct job *job, one_fn *fn, const char *doing, const char 
 	return r < 0 ? cli_fail(job->a->cmd->name, &err) : 0;
 }
 
+/* One that is paused runs, too. */
+static bool is_in(const char *is, const char *state)
+{
+	return !state ||
+	       (is && (strcmp(is, state) == 0 ||
+		       (strcmp(is, "paused") == 0 && strcmp(state, "running") == 0)));
+}
+
 static int each_listed(const struct job *job, one_fn *fn, const char *doing,
 		       const char *state)
 {
@@ -48,8 +57,7 @@ static int each_listed(const struct job *job, one_fn *fn, const char *doing,
 		const char *name = cli_json_text(item, "name");
 		const char *is = cli_json_text(item, "state");
 
-		if (name && (!state || (is && strcmp(is, state) == 0)) &&
-		    one(job, fn, doing, name) != 0)
+		if (name && is_in(is, state) && one(job, fn, doing, name) != 0)
 			code = EXIT_COVE;
 	}
 	json_decref(list);
@@ -116,6 +124,18 @@ static int kill_one(const struct job *job, const char *name, struct cove_error *
 	return cove_kill(name, err);
 }
 
+static int pause_one(const struct job *job, const char *name, struct cove_error *err)
+{
+	(void)job;
+	return cove_pause(name, err);
+}
+
+static int resume_one(const struct job *job, const char *name, struct cove_error *err)
+{
+	(void)job;
+	return cove_resume(name, err);
+}
+
 static int remove_one(const struct job *job, const char *name, struct cove_error *err)
 {
 	return cli_remove(name, cli_has(job->a, F_FORCE) ? COVE_REMOVE_FORCE : 0, err);
@@ -155,6 +175,16 @@ int cmd_restart(const struct args *a)
 int cmd_kill(const struct args *a)
 {
 	return each(a, kill_one, "killing", "running");
+}
+
+int cmd_pause(const struct args *a)
+{
+	return each(a, pause_one, "pausing", "running");
+}
+
+int cmd_resume(const struct args *a)
+{
+	return each(a, resume_one, "resuming", "paused");
 }
 
 int cmd_rm(const struct args *a)

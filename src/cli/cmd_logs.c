@@ -62,7 +62,7 @@ static bool runs(const char *name)
 		return false;
 	json = cli_json_take(text, &err);
 	state = cli_json_text(json, "state");
-	yes = state && strcmp(state, "running") == 0;
+	yes = state && strcmp(state, "stopped") != 0;
 	json_decref(json);
 	return yes;
 }

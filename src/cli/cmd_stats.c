@@ -137,7 +137,7 @@ static int every_running(struct watch *w, struct table *t)
 		const char *state = cli_json_text(box, "state"), *name;
 
 		name = cli_json_text(box, "name");
-		if (name && state && strcmp(state, "running") == 0)
+		if (name && state && strcmp(state, "stopped") != 0)
 			one(w, t, name); /* one that ended meanwhile is no failure */
 	}
 	json_decref(list);

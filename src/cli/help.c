@@ -63,6 +63,7 @@ static const char kernel_help[] =
 	"  add NAME IMAGE [MODULES]   a kernel of your own, with a directory of *.ko\n"
 	"  default NAME               use this one from now on\n"
 	"  rm NAME...                 remove kernels\n"
+	"  build                      compile a tuned one from Debian's source\n"
 	"\n"
 	"examples:\n"
 	"  cove kernel install\n"

@@ -144,6 +144,7 @@ void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why)
 	if (!k->reason[0])
 		snprintf(k->reason, sizeof(k->reason), "%s", why);
 	keeper_thaw(k);
+	keeper_unpause(k);
 	k->kill_at = keeper_now() + grace_ms + 1000;
 	if (k->stopping && grace_ms)
 		return;
@@ -221,7 +222,7 @@ static void guest_ready(struct keeper *k)
 /* Only what runs counts: a client that asks (cove ls, stats) keeps nothing awake. */
 static bool is_idle(const struct keeper *k)
 {
-	return routes_running(k) == 0 && !k->main.running;
+	return routes_running(k) == 0 && !k->main.running && !k->paused;
 }
 
 /* One timer for everything: the next moment at which something is due. */

@@ -99,6 +99,7 @@ struct keeper {
 	struct client *asking;               /* whose verb is being answered */
 	struct client *freezer;              /* holds the sandbox still; NULL: nobody */
 	int64_t thaw_at;                     /* ms; when that ends at the latest */
+	bool paused;                         /* held still until somebody says otherwise */
 	bool ending;                         /* leave the loop */
 	bool stopping;
 	struct watcher *watchers; /* who answers questions of the network */
@@ -161,7 +162,10 @@ void keeper_audit_stop(struct keeper *k);
 /* keeper_freeze.c */
 json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_thaw(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_pause(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_resume(struct keeper *k, json_t *args, struct cove_error *err);
 void keeper_thaw(struct keeper *k); /* not frozen is fine */
+void keeper_unpause(struct keeper *k);
 void freeze_client_gone(struct keeper *k, const struct client *c);
 
 /* keeper_net.c */

@@ -105,6 +105,11 @@ static void open_stream(struct keeper *k, struct client *c, const struct wire_fr
 			    NULL);
 		return;
 	}
+	if (k->paused) {
+		client_fail(c, f->stream, COVE_ESTATE, 0, "the sandbox is paused",
+			    "'cove resume NAME' lets it go on");
+		return;
+	}
 	if (f->type == WIRE_EXEC && !keeper_audit_exec(k, c, f))
 		return;
 	if (f->type == WIRE_EXEC && (exec_flags(f) & WIRE_EXEC_MAIN) && main_accepts(k)) {

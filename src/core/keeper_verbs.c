@@ -160,6 +160,8 @@ static const struct {
 	{"update",     verb_update    },
 	{"freeze",     verb_freeze    },
 	{"thaw",       verb_thaw      },
+	{"pause",      verb_pause     },
+	{"resume",     verb_resume    },
 	{"publish",    verb_publish   },
 	{"unpublish",  verb_unpublish },
 	{"ports",      verb_ports     },

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #define SLOTS_FIRST 1024u
+#define PRESS_LOOK 64 /* slots looked at for each new node */
 
 /* ---- slots: numbers that are never given out twice -------------------------------- */
 
@@ -137,20 +138,23 @@ static struct node *by_identity(struct fs *fs, const struct node *dir, const cha
 	return NULL;
 }
 
+/* The same file under another mount, or under another name where names are apart. */
+static bool same_file(const struct fs_ident *a, const struct fs_ident *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && fs_time_equal(a->birth, b->birth);
+}
+
 struct node *node_alias(struct fs *fs, const struct node *n, const struct node *after)
 {
-	struct entry *e = NULL;
+	const struct entry *e = after ? &after->by_ident : NULL;
+	struct entry *next;
 
-	if (after) /* gcc -fanalyzer does not see that NULL begins at the front */
-		e = table_next(&fs->nodes.by_ident, &after->by_ident, n->by_ident.hash);
-	else
-		e = table_next(&fs->nodes.by_ident, NULL, n->by_ident.hash);
-	for (; e; e = table_next(&fs->nodes.by_ident, e, n->by_ident.hash)) {
-		struct node *other = container_of(e, struct node, by_ident);
+	while ((next = table_next(&fs->nodes.by_ident, e, n->by_ident.hash))) {
+		struct node *other = container_of(next, struct node, by_ident);
 
-		if (other != n && other->ident.dev == n->ident.dev &&
-		    other->ident.ino == n->ident.ino)
+		if (other != n && same_file(&other->ident, &n->ident))
 			return other;
+		e = next;
 	}
 	return NULL;
 }
@@ -231,6 +235,24 @@ void node_identify(struct fs *fs, struct node *n, const struct fs_ident *id)
 /* ---- lives --------------------------------------------------------------------------
  */
 
+/* Near the bound, the guest is asked to forget what it may not need: leaves, in turn. */
+static void press(struct fs *fs)
+{
+	struct nodes *all = &fs->nodes;
+	int asked = 0;
+
+	for (int i = 0; all->n > all->max / 8 * 7 && i < PRESS_LOOK && asked < 2; i++) {
+		struct node *n = all->slot[all->hand].node;
+
+		all->hand = (all->hand + 1) % all->n_slots;
+		if (!n || !n->parent || n->children || n->holds || n->pressed)
+			continue;
+		n->pressed = true;
+		notice_entry(fs, n->parent, n->name);
+		asked++;
+	}
+}
+
 static int node_new(struct fs *fs, const struct fs_stat *st, const struct device *d,
 		    struct node **ret)
 {
@@ -242,6 +264,7 @@ static int node_new(struct fs *fs, const struct fs_stat *st, const struct device
 		free(n);
 		return -ENFILE;
 	}
+	press(fs);
 	n->ident = st->id;
 	n->type = st->mode & S_IFMT;
 	n->device = d;

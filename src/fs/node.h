@@ -7,6 +7,11 @@
  * one that lives, or while a request holds it. It is found by number, by identity (so
  * that two hard links are one node) and by directory and name.
  *
+ * There are at most nodes.max. From seven eighths on, each new one makes the guest drop
+ * the names of two old ones, and with them the nodes if nobody uses them inside; when
+ * there are none left, looking up something new fails (ENFILE), and listings say no more
+ * than names.
+ *
  * An overlay breaks hard links when it copies a file up: there, files with several links
  * are one node a name, so that a write through one name lands under that name. Such
  * aliases share no pages inside; whoever changes one tells the others (watch.h).
@@ -50,6 +55,7 @@ struct node {
 	bool writes;      /* desc can write */
 	bool reads;       /* desc can read */
 	uint8_t noticed;  /* NOTICED_*: a notice about it waits to be sent */
+	bool pressed;     /* the guest was asked to forget it */
 	bool told_absent; /* directory: the guest may know that some names are not there
 			   */
 	int watch;        /* its inotify descriptor, or WATCH_* */
@@ -66,8 +72,10 @@ struct slot {
 };
 
 struct nodes {
-	struct slot *slot;              /* slot 0 is the root's */
-	uint32_t n_slots, n, max, free; /* free: head of the list, 0 if there is none */
+	struct slot *slot; /* slot 0 is the root's */
+	uint32_t n_slots, n, max;
+	uint32_t free; /* head of the list of free slots; 0: there is none */
+	uint32_t hand; /* where to look for a node to ask back */
 	struct table by_ident, by_name;
 	struct node *root;
 	struct device device[DEVICES_MAX];

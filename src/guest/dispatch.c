@@ -95,6 +95,7 @@ static int on_close(struct guest *g, struct stream *s, const struct wire_frame *
 static int (*const requests[])(struct guest *g, const struct wire_frame *f) = {
 	[WIRE_PING] = on_ping,          [WIRE_PONG] = on_nothing,
 	[WIRE_SETUP] = on_setup,        [WIRE_SHUTDOWN] = on_shutdown,
+	[WIRE_QUIESCE] = on_quiesce,    [WIRE_RESUME] = on_resume,
 	[WIRE_EXEC] = on_exec,          [WIRE_FILE] = on_file,
 	[WIRE_PORT] = on_port,          [WIRE_INFO] = on_info,
 	[WIRE_KEEPER] = on_unsupported, [WIRE_ATTACH] = on_unsupported,
@@ -112,6 +113,9 @@ int dispatch(struct guest *g, const struct wire_frame *f)
 {
 	struct stream *s = f->stream ? stream_find(g, f->stream) : NULL;
 
+	if ((g->quiet != NULL) != (f->type == WIRE_RESUME))
+		return violation(g, g->quiet ? "only RESUME follows QUIESCE"
+					     : "RESUME without QUIESCE");
 	if (f->type < ARRAY_LEN(stream_frames) && stream_frames[f->type]) {
 		/* They may cross our CLOSE on the way, or the end of an unknown stream.
 		 */

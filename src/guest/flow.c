@@ -22,6 +22,8 @@
 
 bool source_ready(const struct guest *g, const struct source *o)
 {
+	if (g->quiet || o->drop)
+		return o->open && !g->quiet;
 	return o->open && o->flow.credit > o->least &&
 	       link_room(&g->link) >= ROOM_FOR_DATA;
 }
@@ -33,6 +35,8 @@ static void source_eof(struct guest *g, struct stream *s, int which)
 
 	o->open = false;
 	close_fd(&o->fd);
+	if (o->drop)
+		return;
 	send_frame(g, WIRE_EOF, (uint8_t)(which + 1), s->id, NULL, 0);
 	if (quiet && s->ops == &proc_ops) /* EXIT is near: let them travel together */
 		hold(g);
@@ -68,10 +72,24 @@ static ssize_t source_read(struct stream *s, struct source *o, uint8_t *p, size_
 	return r < 0 ? 0 : r; /* EIO of a terminal, ECONNRESET: the end */
 }
 
+/* The process is not to be held up by, nor to learn of, the loss of its client. */
+static void source_discard(struct guest *g, struct stream *s, int which)
+{
+	char nobody[4096];
+	ssize_t n = read(s->out[which].fd, nobody, sizeof(nobody));
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		source_eof(g, s, which);
+}
+
 void source_pump(struct guest *g, struct stream *s, int which)
 {
 	struct source *o = &s->out[which];
 
+	if (o->drop) {
+		source_discard(g, s, which);
+		return;
+	}
 	for (int i = 0; i < READS_A_TURN && source_ready(g, o); i++) {
 		size_t want = link_room(&g->link) - LINK_RESERVE;
 		uint8_t *p;
@@ -123,7 +141,7 @@ void sink_credit(struct guest *g, struct stream *s, size_t n)
 	uint32_t grant = flow_consumed(&s->in.flow, n);
 	uint8_t p[4];
 
-	if (!grant || !s->in.open)
+	if (!grant || !s->in.open || s->orphan)
 		return;
 	wire_set32(p, grant);
 	send_frame(g, WIRE_WINDOW_ADD, 0, s->id, p, sizeof(p));

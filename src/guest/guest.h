@@ -50,6 +50,7 @@ struct source {
 	struct flow flow;
 	bool open;     /* no EOF sent yet */
 	bool draining; /* take `left` bytes more, or what is there, then EOF */
+	bool drop;     /* nobody hears of it */
 	bool grown;    /* the pipe was made larger */
 	size_t left;
 	uint32_t least; /* wait for more credit than this: one item that cannot be cut */
@@ -79,6 +80,7 @@ struct stream {
 	uint32_t id;
 	const struct stream_ops *ops;
 	bool closed, peer_closed;
+	bool orphan; /* its client is in another life: it has no number and says nothing */
 	bool want_writable; /* not connected yet: input waits in the buffer */
 	struct sink in;
 	struct source out[2]; /* sub 1 and 2 */
@@ -123,6 +125,7 @@ struct guest {
 	char why[200];       /* room for one that must be put together */
 	bool machine;        /* a kernel of our own: we are root, and what we start ... */
 	uint32_t user[2];    /* ... has these ids, unless the client says others */
+	struct quiet *quiet; /* quiet.c: nothing is said or taken but RESUME; or NULL */
 	char **env;          /* of SETUP: what every process begins with; or NULL */
 	void *env_arena;     /* what it points into */
 	size_t held;         /* the first bytes of the output that may wait ... */
@@ -186,6 +189,12 @@ int on_info(struct guest *g, const struct wire_frame *f);
 int on_setup(struct guest *g, const struct wire_frame *f);
 int on_shutdown(struct guest *g, const struct wire_frame *f);
 void info_ps(struct buf *text);
+void guest_seed(int random_fd, const void *bytes, size_t n);
+int guest_set_clock(uint64_t ns); /* CLOCK_REALTIME; 0 or -1 and errno */
+
+/* quiet.c: around a save of the machine's memory */
+int on_quiesce(struct guest *g, const struct wire_frame *f);
+int on_resume(struct guest *g, const struct wire_frame *f);
 
 /* probe.c: the whole of --probe; the exit status */
 int probe_main(void);

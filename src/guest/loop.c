@@ -134,7 +134,7 @@ static void pollset_add_stream(struct guest *g, struct stream *s)
 			p->generator = true;
 		pollset_add(p, s, i, s->out[i].fd, POLLIN);
 	}
-	if (s->in.fd >= 0 && (s->in.buf.len || s->want_writable))
+	if (s->in.fd >= 0 && (s->in.buf.len || s->want_writable) && !g->quiet)
 		pollset_add(p, s, SINK, s->in.fd, POLLOUT);
 }
 
@@ -190,6 +190,8 @@ static int time_left(const struct guest *g, int max_ms)
 
 	if (g->poll->generator || guest_child_ended)
 		return 0;
+	if (g->quiet)
+		return -1;
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct stream *s = g->bucket[i]; s; s = s->next)
 			sooner(&t, s->deadline_ms);
@@ -329,7 +331,8 @@ int guest_turn(struct guest *g, int max_ms)
 		guest_child_ended = 0;
 		proc_reap(g);
 	}
-	settle_all(g);
+	if (!g->quiet)
+		settle_all(g);
 	if (r == 0 && !g->ending)
 		r = write_out(g);
 	return r < 0 ? r : g->ending || guest_terminated ? -ESHUTDOWN : 0;

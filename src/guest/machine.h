@@ -4,6 +4,8 @@
 #define COVE_GUEST_MACHINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct guest;
 struct request;
@@ -14,5 +16,9 @@ void machine_main(void) __attribute__((noreturn));
 /* The part of SETUP that only a machine has: its root file system, its network. NULL, or
  * what failed, with errno. */
 const char *machine_setup(const struct request *r);
+
+/* After RESUME in another life: the stream of connections begins anew. NULL, or what is
+ * wrong. */
+const char *machine_reconnect(const uint8_t *nonce, size_t n);
 
 #endif

@@ -28,6 +28,7 @@
 
 #define ROOT "/root"
 #define VIEW "/view"
+#define READ_AHEAD_KB "1024"
 #define MOUNT_FIELD_MAX 256
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
@@ -83,6 +84,21 @@ static int second_view(void)
 	if (mkdir(VIEW, 0755) < 0 || mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
 		return -1;
 	return open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* A request costs far more than its bytes: read far ahead. Not vital. */
+static void read_ahead(int root)
+{
+	char path[100];
+	struct stat st;
+
+	if (fstat(root, &st) < 0)
+		return;
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb",
+		 major(st.st_dev), minor(st.st_dev));
+	cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)!write(fd, READ_AHEAD_KB, strlen(READ_AHEAD_KB));
 }
 
 /* An initramfs cannot be pivoted away from: what we mounted covers it. */
@@ -146,17 +162,22 @@ static int make_point(const char *path, bool file, const struct machine_user *us
 	return fd < 0 ? -1 : close(fd);
 }
 
-/* What the host serves at this path, whatever covers it by now. */
-static int mount_again(int root, const char *path)
+/* The tree at `from` below dir, mounted at path; symlinks are not followed there. */
+static int mount_tree(int dir, const char *from, const char *path, uint64_t attr)
 {
-	int tree = (int)syscall(SYS_open_tree, root, path + 1,
-				OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	struct mount_attr a = {.attr_set = attr | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+	int tree = (int)syscall(SYS_open_tree, dir, from,
+				OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+					AT_SYMLINK_NOFOLLOW);
 	int r;
 
 	if (tree < 0)
 		return -1;
-	r = (int)syscall(SYS_move_mount, tree, "", AT_FDCWD, path,
-			 MOVE_MOUNT_F_EMPTY_PATH);
+	r = (int)syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &a,
+			 sizeof(a));
+	if (r == 0)
+		r = (int)syscall(SYS_move_mount, tree, "", AT_FDCWD, path,
+				 MOVE_MOUNT_F_EMPTY_PATH);
 	close(tree);
 	return r;
 }
@@ -173,11 +194,13 @@ static int mount_one(int root, const char *line, const struct machine_user *user
 		return -1;
 	}
 	line += at;
+	if (strcmp(kind, "ro") == 0)
+		return mount_tree(AT_FDCWD, line, line, MOUNT_ATTR_RDONLY);
 	if (make_point(line, strcmp(kind, "file") == 0, user) < 0)
 		return -1;
 	if (strcmp(kind, "tmpfs") == 0)
 		return mount("tmpfs", line, "tmpfs", MS_NOSUID | MS_NODEV, options);
-	return mount_again(root, line);
+	return mount_tree(root, line + 1, line, 0); /* whatever covers it by now */
 }
 
 /* File operations of the link are the user's: root's rights are for mounting only. */
@@ -194,7 +217,10 @@ const char *machine_root(int port, const struct machine_user *user, char **mount
 	if (mount_host(port) < 0)
 		return "root file system";
 	root = second_view();
-	if (root < 0 || enter() < 0)
+	if (root < 0)
+		return "root file system";
+	read_ahead(root);
+	if (enter() < 0)
 		return "enter the root file system";
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return "/proc";

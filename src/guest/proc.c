@@ -40,7 +40,10 @@ static void send_exit(struct guest *g, struct stream *s)
 
 static void settle_ended(struct guest *g, struct stream *s)
 {
-	if (s->peer_closed) {
+	if (s->orphan) {
+		stream_release(s);
+		s->closed = s->peer_closed = true;
+	} else if (s->peer_closed) {
 		stream_finish(g, s);
 	} else if (!s->out[0].open && !s->out[1].open) {
 		send_exit(g, s);

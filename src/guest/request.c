@@ -17,6 +17,7 @@ static const uint8_t kinds[WIRE_A_LAST + 1] = {
 	[WIRE_A_NAME] = K_STR,   [WIRE_A_HOSTNAME] = K_STR,   [WIRE_A_TIME_NS] = K_U64,
 	[WIRE_A_SEED] = K_BYTES, [WIRE_A_TIMEOUT_MS] = K_U32, [WIRE_A_TEXT] = K_STR,
 	[WIRE_A_AGENT] = K_STR,  [WIRE_A_TOOL] = K_STR,       [WIRE_A_MOUNT] = K_LIST,
+	[WIRE_A_NONCE] = K_BYTES, [WIRE_A_STREAM] = K_U32,
 };
 
 struct sizes {

@@ -20,24 +20,30 @@
 #define SETUP_FLAGS (WIRE_SETUP_SET_CLOCK | WIRE_SETUP_MACHINE | WIRE_SETUP_CAPTURE)
 #define SHUTDOWN_DEFAULT_MS 2000
 
-static void seed(const void *bytes, size_t n)
+void guest_seed(int random_fd, const void *bytes, size_t n)
 {
 	struct {
 		int bits, size;
 		uint8_t data[256];
 	} pool = {.bits = (int)n * 8, .size = (int)n};
-	cleanup_fd int fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
 
-	if (fd < 0)
+	if (random_fd < 0 || n > sizeof(pool.data))
 		return; /* the kernel has its own; ours is in addition */
 	memcpy(pool.data, bytes, n);
-	if (ioctl(fd, RNDADDENTROPY, &pool) < 0)
-		(void)!write(fd, bytes, n);
+	if (ioctl(random_fd, RNDADDENTROPY, &pool) < 0)
+		(void)!write(random_fd, bytes, n);
 	/* Two machines restored from one template go separate ways from here on. */
-	ioctl(fd, RNDRESEEDCRNG);
+	ioctl(random_fd, RNDRESEEDCRNG);
 }
 
-static int set_clock(uint64_t ns)
+static void seed(const struct request *r)
+{
+	cleanup_fd int fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
+
+	guest_seed(fd, r->str[WIRE_A_SEED], r->count[WIRE_A_SEED]);
+}
+
+int guest_set_clock(uint64_t ns)
 {
 	struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 
@@ -66,10 +72,10 @@ int on_setup(struct guest *g, const struct wire_frame *f)
 		(void)!sethostname(r.str[WIRE_A_HOSTNAME],
 				   strlen(r.str[WIRE_A_HOSTNAME]));
 	if ((r.num[WIRE_A_FLAGS] & WIRE_SETUP_SET_CLOCK) &&
-	    (!request_has(&r, WIRE_A_TIME_NS) || set_clock(r.time_ns) < 0))
+	    (!request_has(&r, WIRE_A_TIME_NS) || guest_set_clock(r.time_ns) < 0))
 		return violation(g, "the clock cannot be set");
 	if (r.count[WIRE_A_SEED])
-		seed(r.str[WIRE_A_SEED], r.count[WIRE_A_SEED]);
+		seed(&r);
 	if (r.num[WIRE_A_FLAGS] & WIRE_SETUP_MACHINE) {
 		const char *what = machine_setup(&r);
 

@@ -15,7 +15,7 @@ struct stream *stream_find(struct guest *g, uint32_t id)
 {
 	struct stream *s = *bucket_of(g, id);
 
-	while (s && s->id != id)
+	while (s && (s->id != id || s->orphan))
 		s = s->next;
 	return s;
 }

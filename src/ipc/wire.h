@@ -65,6 +65,19 @@ enum wire_type {
 	/* client to server, stream 0: end everything. attribute TIMEOUT_MS: SIGTERM to
 	 * all, and SIGKILL after that time. The server then closes the connection. */
 	WIRE_SHUTDOWN,
+	/* client to a machine, stream 0: be quiet, because you are about to be saved. The
+	 * server finishes what it has to say, lets no request for files be under way, and
+	 * answers QUIET: ERRNO (0: it is). Then neither side says anything until the
+	 * client, which may be another one by then, begins the connection anew: HELLO,
+	 * RESUME; the server answers HELLO. */
+	WIRE_QUIESCE,
+	WIRE_QUIET,
+	/* client, after QUIET: go on. FLAGS (WIRE_RESUME_*). In another place than
+	 * before also TIME_NS, SEED, HOSTNAME, ENV (instead of those of SETUP), NONCE,
+	 * and STREAM: the one stream that goes on, with full credit both ways. Others
+	 * are gone without a word, but their processes go on, and what they write is
+	 * dropped */
+	WIRE_RESUME,
 
 	/* client: start a process. ARG (1+), ENV (0+, K=V: with that of SETUP, for other
 	 * names, the whole environment), CWD,
@@ -158,7 +171,9 @@ enum wire_tag {
 	/* u64, STARTED from a machine: the time then, on the clock that its /proc has for
 	 * the starts of processes (os/who.h) */
 	WIRE_A_SINCE,
-	WIRE_A_LAST = WIRE_A_SINCE
+	WIRE_A_NONCE,  /* 16 bytes: of the stream of connections, see ipc/netmux.h */
+	WIRE_A_STREAM, /* u32 */
+	WIRE_A_LAST = WIRE_A_STREAM
 };
 
 enum wire_exec_flags {
@@ -177,6 +192,10 @@ enum wire_setup_flags {
 	WIRE_SETUP_SET_CLOCK = 1 << 0, /* places with a clock of their own (vm) */
 	WIRE_SETUP_MACHINE = 1 << 1,   /* the root file system comes over a port */
 	WIRE_SETUP_CAPTURE = 1 << 2,   /* connections leave by a port (ipc/netmux.h) */
+};
+
+enum wire_resume_flags {
+	WIRE_RESUME_RESTORED = 1 << 0, /* from what was saved: what was said since is not so */
 };
 
 struct wire_frame {

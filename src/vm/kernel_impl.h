@@ -52,9 +52,11 @@ int record_read(struct kernel_record *ret, int kernel, struct cove_error *err);
 int record_print(const struct kernel_record *r, struct buf *out); /* -errno */
 uint64_t record_bytes(const struct kernel_record *r);
 
-/* Every file is there with its size (and, if whole, its content). COVE_EDAMAGED. */
+/* It is there with its size (and, if whole, its content). COVE_EDAMAGED. */
+int record_check_file(const struct kernel_file *f, int kernel, bool whole,
+		      struct cove_error *err);
 int record_check(const struct kernel_record *r, int kernel, bool whole,
-		 struct cove_error *err);
+		 struct cove_error *err); /* all of them */
 
 void kernel_digest(const void *data, size_t n, char ret[KERNEL_DIGEST_HEX]);
 int kernel_digest_fd(int fd, char ret[KERNEL_DIGEST_HEX]); /* -errno */

@@ -45,11 +45,13 @@ static bool is_whole(struct kernels *k, const char *name, const char *source)
 	struct cove_error ignored = {0};
 	cleanup_fd int fd = kernels_open_one(k->dir, name, &ignored);
 	struct kernel_record r;
+	size_t n = strlen(source);
 	bool whole;
 
 	if (fd < 0 || record_read(&r, fd, &ignored) < 0)
 		return false;
-	whole = strncmp(r.source, source, strlen(source)) == 0 &&
+	whole = strncmp(r.source, source, n) == 0 &&
+		(r.source[n] == '_' || !r.source[n]) &&
 		record_check(&r, fd, true, &ignored) == 0;
 	record_clear(&r);
 	return whole;

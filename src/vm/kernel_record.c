@@ -193,7 +193,7 @@ int kernel_digest_fd(int fd, char ret[KERNEL_DIGEST_HEX])
 	return 0;
 }
 
-static int check_file(const struct kernel_file *f, int kernel, bool whole,
+int record_check_file(const struct kernel_file *f, int kernel, bool whole,
 		      struct cove_error *err)
 {
 	cleanup_fd int fd = openat(kernel, f->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -220,7 +220,7 @@ int record_check(const struct kernel_record *r, int kernel, bool whole,
 		 struct cove_error *err)
 {
 	for (size_t i = 0; i < r->n_files; i++)
-		if (check_file(&r->files[i], kernel, whole, err) < 0)
+		if (record_check_file(&r->files[i], kernel, whole, err) < 0)
 			return err->code;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "vm/kernel_tool.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -57,6 +58,24 @@ static void look(void *arg)
 		g->tick(g->arg, (uint64_t)st.st_size);
 }
 
+/* Not every file system has unnamed files; the holder of the lock is alone in there. */
+static int unnamed_file(const char *dir)
+{
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char path[PATH_MAX];
+
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
+		return fd;
+	if (snprintf(path, sizeof(path), "%s/.tree", dir) >= (int)sizeof(path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
 /* The archive in the package, copied out of it: a decompressor wants a file of its own.
  */
 static int copy_tree(int from, size_t at, size_t n, int to)
@@ -104,7 +123,7 @@ static int open_by_hand(const char *deb, const char *dir, struct growth *g,
 			struct cove_error *err)
 {
 	cleanup_fd int fd = open(deb, O_RDONLY | O_CLOEXEC);
-	cleanup_fd int tree = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	cleanup_fd int tree = unnamed_file(dir);
 	enum module_packing packing;
 	size_t at, n;
 	int r;
@@ -131,7 +150,7 @@ static int open_by_hand(const char *deb, const char *dir, struct growth *g,
 int unpack_deb(const char *deb, const char *dir, int *ret_fd,
 	       void (*tick)(void *arg, uint64_t bytes), void *arg, struct cove_error *err)
 {
-	cleanup_fd int out = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	cleanup_fd int out = unnamed_file(dir);
 	const char *const argv[] = {"dpkg-deb", "--fsys-tarfile", deb, NULL};
 	struct growth g = {.fd = out, .tick = tick, .arg = arg};
 	int r;

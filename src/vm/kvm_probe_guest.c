@@ -182,9 +182,15 @@ static void put(uint8_t *memory, size_t at, uint64_t value)
 	memcpy(memory + at, &value, sizeof(value));
 }
 
+/* The labels are symbols of their own to the compiler, but one program. */
+static size_t offset_in_code(const char *label)
+{
+	return (uintptr_t)label - (uintptr_t)probe_code;
+}
+
 static void put_gate(uint8_t *memory, unsigned vector, const char *handler)
 {
-	uint64_t at = CODE + (uint64_t)(handler - probe_code);
+	uint64_t at = CODE + offset_in_code(handler);
 
 	/* A present interrupt gate; the code is below 64 KiB. */
 	put(memory, IDT + vector * 16, at | KERNEL_CODE << 16 | 0x8eull << 40);
@@ -210,7 +216,7 @@ void probe_guest_load(uint8_t *memory)
 		put_gate(memory, vector, probe_surprise);
 	put_gate(memory, 3, probe_breakpoint);
 	put_gate(memory, 14, probe_fault);
-	memcpy(memory + CODE, probe_code, (size_t)(probe_code_end - probe_code));
+	memcpy(memory + CODE, probe_code, offset_in_code(probe_code_end));
 }
 
 void probe_guest_enter(struct kvm_sregs *s, struct kvm_regs *r)

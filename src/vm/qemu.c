@@ -113,6 +113,10 @@ static void add_memory(struct qemu_args *a, const struct qemu_machine *m)
 	add(a, "-m");
 	add(a, "%lluM", mib);
 	add(a, "-object");
+	if (!m->share && !m->incoming) {
+		add(a, "memory-backend-ram,id=ram,size=%lluM", mib);
+		return;
+	}
 	add(a,
 	    "memory-backend-file,id=ram,size=%lluM,mem-path=" QEMU_VM_DIR "/ram,share=%s",
 	    mib, m->share ? "on" : "off");

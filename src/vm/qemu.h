@@ -5,7 +5,7 @@
  * The machine is the smallest that QEMU has (microvm): no firmware that matters, no PCI,
  * no network, no graphics; a serial console, and one virtio-serial device with three
  * ports. A machine that is saved and one that is restored differ in `share` and
- * `incoming` only.
+ * `incoming` only; one that is neither has memory that is no file.
  */
 #ifndef COVE_VM_QEMU_H
 #define COVE_VM_QEMU_H

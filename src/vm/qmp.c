@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -12,6 +13,7 @@
 
 #define LINE_MAX_BYTES (1u << 20)
 #define CALL_MS 20000
+#define LEFT_MAX 1000 /* events that nobody has read yet */
 
 void qmp_init(struct qmp *q, int fd)
 {
@@ -189,5 +191,23 @@ int qmp_event(struct qmp *q, const char *name, int timeout_ms, struct cove_error
 		json_decref(o);
 		if (found)
 			return 0;
+	}
+}
+
+/* What is there, and no more: the other end may be gone, or talk for ever. */
+void qmp_shutdown_reason(struct qmp *q, char *ret, size_t size)
+{
+	struct cove_error ignored = {0};
+	json_t *o;
+
+	ret[0] = '\0';
+	for (int i = 0; i < LEFT_MAX && (o = next(q, now_ms() + 1, &ignored)); i++) {
+		const char *event = json_string_value(json_object_get(o, "event"));
+		const char *why = json_string_value(
+			json_object_get(json_object_get(o, "data"), "reason"));
+
+		if (event && strcmp(event, "SHUTDOWN") == 0 && why)
+			snprintf(ret, size, "%s", why);
+		json_decref(o);
 	}
 }

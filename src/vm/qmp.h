@@ -33,5 +33,7 @@ int qmp_call(struct qmp *q, const char *command, json_t *args, json_t **ret,
 	     struct cove_error *err);
 /* Waits for an event of this name. */
 int qmp_event(struct qmp *q, const char *name, int timeout_ms, struct cove_error *err);
+/* Why it ended, if it has said so ("guest-reset"); else "". Does not wait. */
+void qmp_shutdown_reason(struct qmp *q, char *ret, size_t size);
 
 #endif

@@ -18,11 +18,21 @@
 #define FORMAT 2 /* of the machine: devices, ports, kernel command line */
 #define FOLDER "templates"
 #define INFO "info.json"
+#define MAKING ".making"
+#define STATE_MAX (64u << 20) /* it is about 160 KiB */
 
 static void hex(char *out, const unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static DIR *open_folder(const char *cache_dir)
+{
+	char folder[4200];
+
+	snprintf(folder, sizeof(folder), "%s/" FOLDER, cache_dir);
+	return opendir(folder);
 }
 
 static void make_key(char key[TEMPLATE_KEY_HEX], const struct template_id *id)
@@ -51,17 +61,68 @@ int template_find(struct template *t, const char *cache_dir, const struct templa
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "template: %s", folder);
 	snprintf(t->dir, sizeof(t->dir), "%s/%s", folder, t->key);
-	snprintf(t->making, sizeof(t->making), "%s.making", t->dir);
+	snprintf(t->making, sizeof(t->making), "%s" MAKING, t->dir);
 	return 0;
 }
 
-bool template_ready(const struct template *t)
-{
-	char path[4300];
+/* ---- whole or not --------------------------------------------------------------- */
 
-	snprintf(path, sizeof(path), "%s/" INFO, t->dir);
-	return access(path, R_OK) == 0;
+static json_t *read_info(int dir)
+{
+	cleanup_buf struct buf text = BUF_INIT(65536);
+
+	return read_file_at(dir, INFO, &text) < 0 || !text.len
+		       ? NULL
+		       : json_loadb(text.data, text.len, 0, NULL);
 }
+
+/* The state of the devices is small: all of it is looked at. */
+static int digest_state(int dir, char out[TEMPLATE_KEY_HEX])
+{
+	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
+	cleanup_buf struct buf state = BUF_INIT(STATE_MAX);
+	int r = read_file_at(dir, "state", &state);
+
+	if (r < 0)
+		return r;
+	crypto_generichash(hash, sizeof(hash), (const unsigned char *)state.data,
+			   state.len, NULL, 0);
+	hex(out, hash, sizeof(hash));
+	return 0;
+}
+
+static const char *find_fault(int dir, const json_t *info, const struct template_id *id)
+{
+	const char *want = json_string_value(json_object_get(info, "stateDigest"));
+	char have[TEMPLATE_KEY_HEX];
+	struct stat st;
+
+	if (!want)
+		return "its description";
+	if (fstatat(dir, "ram", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    (uint64_t)st.st_size != id->memory)
+		return "its memory";
+	if (digest_state(dir, have) < 0 || strcmp(have, want) != 0)
+		return "its state";
+	return NULL;
+}
+
+bool template_ready(const struct template *t, const struct template_id *id,
+		    const char **ret_fault)
+{
+	cleanup_fd int dir = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	json_t *info;
+
+	*ret_fault = NULL;
+	if (dir < 0)
+		return false;
+	info = read_info(dir);
+	*ret_fault = find_fault(dir, info, id);
+	json_decref(info);
+	return !*ret_fault;
+}
+
+/* ---- making one ----------------------------------------------------------------- */
 
 int template_lock(struct template *t, struct cove_error *err)
 {
@@ -99,14 +160,20 @@ void template_drop(struct template *t)
 int template_commit(struct template *t, const struct template_id *id,
 		    struct cove_error *err)
 {
-	json_t *o =
-		json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:I}", "key", t->key, "kernel",
-			  id->kernel, "qemu", id->qemu, "cpus", (int)id->cpus,
-			  "memoryMiB", (json_int_t)(id->memory >> 20), "accelerator",
-			  id->kvm ? "kvm" : "tcg", "madeAt", (json_int_t)time(NULL));
-	cleanup_free char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
-	int r;
+	cleanup_fd int dir = open(t->making, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char digest[TEMPLATE_KEY_HEX];
+	int r = dir < 0 ? -errno : digest_state(dir, digest);
+	cleanup_free char *text = NULL;
+	json_t *o;
 
+	if (r < 0)
+		return fail(err, COVE_EIO, -r, "template: %s", t->making);
+	o = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:s}", "key", t->key, "kernel",
+		      id->kernel, "qemu", id->qemu, "cpus", (int)id->cpus, "memoryMiB",
+		      (json_int_t)(id->memory >> 20), "accelerator",
+		      id->kvm ? "kvm" : "tcg", "madeAt", (json_int_t)time(NULL),
+		      "stateDigest", digest);
+	text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
 	json_decref(o);
 	if (!text)
 		return fail_nomem(err);
@@ -119,6 +186,31 @@ int template_commit(struct template *t, const struct template_id *id,
 	if (rename(t->making, t->dir) < 0)
 		return fail(err, COVE_EIO, errno, "template: %s", t->dir);
 	return 0;
+}
+
+/* Whoever makes one holds its lock. */
+static void sweep_one(int dir, const char *making)
+{
+	char lock[TEMPLATE_KEY_HEX + 8];
+	cleanup_fd int fd = -1;
+
+	snprintf(lock, sizeof(lock), "%.*s.lock", TEMPLATE_KEY_HEX - 1, making);
+	fd = openat(dir, lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		remove_tree_at(dir, making);
+}
+
+void template_sweep(const char *cache_dir)
+{
+	DIR *d = open_folder(cache_dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (strlen(e->d_name) == TEMPLATE_KEY_HEX - 1 + strlen(MAKING) &&
+		    strcmp(e->d_name + TEMPLATE_KEY_HEX - 1, MAKING) == 0)
+			sweep_one(dirfd(d), e->d_name);
+	if (d)
+		closedir(d);
 }
 
 /* ---- all of them ---------------------------------------------------------------- */
@@ -156,14 +248,6 @@ static json_t *describe(int dir, const char *name)
 		return NULL;
 	}
 	return o;
-}
-
-static DIR *open_folder(const char *cache_dir)
-{
-	char folder[4200];
-
-	snprintf(folder, sizeof(folder), "%s/" FOLDER, cache_dir);
-	return opendir(folder);
 }
 
 static bool is_key(const char *name)

@@ -38,7 +38,11 @@ struct template
 
 int template_find(struct template *t, const char *cache_dir, const struct template_id *id,
 		  struct cove_error *err);
-bool template_ready(const struct template *t);
+/* Is there one, whole? If there is one that is not, *ret_fault says what is wrong with it
+ * (a constant text), else it is NULL. Damage inside the memory itself is not looked for:
+ * that shows in the machine. */
+bool template_ready(const struct template *t, const struct template_id *id,
+		    const char **ret_fault);
 /* Waits until nobody else makes this one; then template_ready() may have become true. */
 int template_lock(struct template *t, struct cove_error *err);
 void template_unlock(struct template *t);
@@ -47,6 +51,8 @@ int template_begin(struct template *t, struct cove_error *err);
 int template_commit(struct template *t, const struct template_id *id,
 		    struct cove_error *err);
 void template_drop(struct template *t); /* a broken one, or a half-made one */
+/* What makers that were killed left behind, of any key. */
+void template_sweep(const char *cache_dir);
 
 /* [{"key","kernel","cpus","memoryMiB","accelerator","qemu","bytes","madeAt"}] */
 json_t *template_list(const char *cache_dir, struct cove_error *err);

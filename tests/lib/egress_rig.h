@@ -197,7 +197,7 @@ static inline int rig_connect_addr(const struct addr *a, uint16_t port)
 {
 	struct sockaddr_storage sa;
 	socklen_t n = addr_to_sockaddr(a, port, &sa);
-	struct timeval tv = {.tv_sec = 8};
+	struct timeval tv = {.tv_sec = 30};
 	int s = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (s < 0 || connect(s, (struct sockaddr *)&sa, n) < 0) {

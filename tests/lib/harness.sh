@@ -7,24 +7,42 @@
 #   ok TITLE SCRIPT [ARG]  runs SCRIPT (with ARGs as "$@") in a subshell with set -e; its output
 #                          is shown if it fails
 #   skip TITLE WHY
-#   lacks WHY             inside a SCRIPT: this machine or user cannot; a skip, never a pass
+#   lacks WHY              inside a SCRIPT: this machine or user cannot; a skip, never a pass
+#   needs PROCESS WHY      the same unless `have PROCESS`: what only one backend has
+#   process_only WHY       the whole file is skipped, visibly, on any other backend
 #   must_refuse CMD...     exit 1-124 is a refusal; 0 is a breach; 125 and more prove nothing
 #   rc_is N CMD...         the exit status is N
 #   same WANT GOT          two texts are equal;  has TEXT PART: the one holds the other
 #   wait_for SECONDS CMD.. polls until CMD succeeds
+#   patient SECONDS        prints how long that is on this backend (wait_for knows by itself)
+#   times N                prints how often on this backend, where the process backend does it N times
 #   when_done CMD          at the end, last one first
 #   done_testing           checks that nothing is left behind, and prints the plan
 #
 # Every file has a private HOME, COVE_HOME and scratch directory $T, and `cove` in PATH is
 # $COVE_BIN (default: build/release/cove). `sh tests/integration/t10-run.sh` works by hand.
+#
+# COVE_TEST_BACKEND=vm: every sandbox is a machine, unless a script says otherwise (--backend).
+# A test that holds on one backend only says so with its reason, and is a skip on the other; it
+# never asks for less on either. tests/lib/vm.sh provides the kernel.
 
 here=$(cd "$(dirname "$0")" && pwd)
 COVE_SRC=${COVE_SRC:-${here%/tests/*}}
 COVE_BIN=${COVE_BIN:-$COVE_SRC/build/release/cove}
 COVE_DIR=$(cd "$(dirname "$COVE_BIN")" && pwd) || exit 1
 
+BACKEND=${COVE_TEST_BACKEND:-process}
+# An emulated machine takes its time, above all on a busy host.
+case $BACKEND in
+process) patience=1 fewer=1 ;;
+vm) patience=5 fewer=10 ;;
+*) echo "COVE_TEST_BACKEND is process or vm, not $BACKEND"; exit 2 ;;
+esac
+patient() { echo $(($1 * patience)); }
+times() { echo $((($1 + fewer - 1) / fewer)); }
+
 if [ -z "${COVE_TEST_REAPER:-}" ]; then
-	exec "$COVE_DIR/escape/reaper" "${COVE_TEST_TIMEOUT:-180}" sh "$here/${0##*/}" "$@"
+	exec "$COVE_DIR/escape/reaper" "${COVE_TEST_TIMEOUT:-$(patient 180)}" sh "$here/${0##*/}" "$@"
 fi
 
 T=$(mktemp -d "${COVE_TEST_TMP:-/tmp}/ct.XXXXXX") || exit 1
@@ -65,6 +83,8 @@ have() {
 	CGROUP_MEMORY) [ "$(id -u)" = 0 ] && cgroup_has memory ;;
 	CGROUP_PIDS) [ "$(id -u)" = 0 ] && cgroup_has pids ;;
 	CGROUP_CPU) [ "$(id -u)" = 0 ] && cgroup_has cpu ;;
+	PROCESS) [ "$BACKEND" = process ] ;;
+	VM) [ "$BACKEND" = vm ] ;;
 	STATIC_GUEST) ! grep -q asan_init "$COVE_DIR/cove-guest" ;;
 	NESTED) [ -n "${COVE_NESTED:-}" ] ;; # tools/nested/run.sh
 	SOURCE) [ -r "$COVE_SRC/Makefile" ] ;;
@@ -81,19 +101,26 @@ cgroup_has() {
 		grep -qw "$1" /sys/fs/cgroup/cgroup.controllers 2>/dev/null
 }
 
+skip_all() {
+	tap_done=1
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
 need() {
 	for what in "$@"; do
-		have "$what" && continue
-		tap_done=1
-		echo "1..0 # SKIP needs $what"
-		exit 0
+		have "$what" || skip_all "needs $what"
 	done
 }
+
+process_only() { have PROCESS || skip_all "the process backend's: $1"; }
 
 lacks() {
 	echo "$1" >"$T/.lacks"
 	exit 77
 }
+
+needs() { have "$1" || lacks "$2"; }
 
 ok() {
 	tap_n=$((tap_n + 1))
@@ -151,7 +178,7 @@ has() {
 }
 
 wait_for() {
-	wait_n=$(($1 * 20))
+	wait_n=$(($(patient "$1") * 20))
 	shift
 	until "$@"; do
 		wait_n=$((wait_n - 1))
@@ -180,6 +207,11 @@ nothing() { # CMD: prints nothing
 	nothing_got=$("$@") || true
 	[ -z "$nothing_got" ]
 }
+
+if have VM; then
+	. "$COVE_SRC/tests/lib/vm.sh"
+	vm_use
+fi
 
 done_testing() {
 	ok 'no process, mount, lock or control group is left' '

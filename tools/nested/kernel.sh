@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# kernel.sh DIR - Debian's cloud kernel in DIR/vmlinuz, its modules in DIR/modules: fetched as a
-# package and unpacked, not installed. Needs no root; a kernel that is there is kept.
+# kernel.sh DIR - Debian's cloud kernel in DIR/vmlinuz, its modules in DIR/modules, its package in
+# DIR/kernel.deb: fetched and unpacked, not installed. Needs no root; what is there is kept.
 set -eu
 
 dir=$1
@@ -24,11 +24,12 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT TERM
 say 'fetching the cloud kernel'
 (cd "$tmp" && { download || { apt-get -qq update >/dev/null 2>&1 && download; }; }) || {
-	say 'cannot fetch linux-image-cloud-amd64: this machine needs apt with the lists and the network of Debian'
+	say 'cannot fetch linux-image-cloud-amd64: needs apt, and the network or its archive at hand'
 	exit 1
 }
-dpkg -x "$tmp"/linux-image-*.deb "$tmp/root"
+mv "$tmp"/linux-image-*.deb "$dir/kernel.deb"
+dpkg -x "$dir/kernel.deb" "$tmp/root"
 rm -rf "$dir/modules"
 mv "$tmp"/root/lib/modules/*/kernel "$dir/modules"
-touch "$tmp"/root/boot/vmlinuz-*
+touch "$tmp"/root/boot/vmlinuz-* # newer than what asked for it
 mv "$tmp"/root/boot/vmlinuz-* "$dir/vmlinuz" # the last step: now it is there

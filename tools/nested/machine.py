@@ -160,7 +160,8 @@ def start_virtiofsd(root):
 class Session:
     """One start of the machine and the one command in it."""
 
-    def __init__(self, machine, memory_mib, root):
+    def __init__(self, machine, memory_mib, root, silence):
+        self.silence = silence
         self.began = time.monotonic()
         if os.path.exists('fs.sock'):
             os.unlink('fs.sock')
@@ -219,7 +220,7 @@ class Session:
             return
         if self.limit is None:
             self.limit = now + timeout
-        if now - self.heard > SILENT_SECONDS:
+        if now - self.heard > self.silence:
             raise Hung('no longer answers')
         if now > self.limit and self.status is None:
             say(f'the command is not done after {timeout} s')
@@ -258,7 +259,7 @@ def tail(path):
 def attempt(options, root):
     session = None
     try:
-        session = Session(options.machine, options.memory, root)
+        session = Session(options.machine, options.memory, root, options.silence)
         status = session.run(options.timeout)
         if options.verbose:
             say(f'a command after {session.up:.1f} s, done after '
@@ -282,6 +283,7 @@ def parse(argv):
     parser.add_argument('--env', action='append', default=[], help='a variable to hand on')
     parser.add_argument('--timeout', type=float, default=300)
     parser.add_argument('--memory', type=int, default=3072, help='in MiB')
+    parser.add_argument('--silence', type=float, default=SILENT_SECONDS)
     parser.add_argument('--retries', type=int, default=1)
     parser.add_argument('--verbose', action='store_true')
     parser.add_argument('command', nargs='+')

@@ -7,6 +7,7 @@
 #   --env NAME     a variable to hand on
 #   --memory MIB   of the machine (default 3072)
 #   --retries N    starts after a hang of the machine (default 1)
+#   --silence S    without a sign of life that are a hang (default 30; it beats once a second)
 #   --verbose      says how long it took
 #
 # The current directory inside is the project; what is written stays in memory and is gone in

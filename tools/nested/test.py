@@ -124,7 +124,8 @@ class Machine:
 
     def __init__(self, build, tests):
         hand_on = [n for n in os.environ if n.startswith('COVE_TEST_')] + ['COVE_BIN']
-        command = [f'{HERE}/run.sh', '--retries', '0', '--timeout', str(TOTAL), '--share', build]
+        command = ['setpriv', '--pdeathsig', 'KILL', f'{HERE}/run.sh', '--retries', '0',
+                   '--timeout', str(TOTAL), '--share', build]
         for name in hand_on:
             command += ['--env', name]
         self.process = subprocess.Popen(
@@ -215,8 +216,9 @@ def default_items():
 
 def main(build, *items):
     began = time.monotonic()
-    # Ctrl-C and kill end the machine, too: by the finally above.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # These end the machine, too: by the finally above. For kill -9 there is a death signal.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda n, _: sys.exit(128 + n))
     build = os.path.realpath(build)
     os.environ['COVE_BIN'] = f'{build}/cove'
     os.environ['NESTED'] = f'{build}/nested'

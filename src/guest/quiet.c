@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * quiet - around a save of the machine's memory.
+ *
+ * Theory of operation. What is on its way between us and the host when a machine is saved
+ * is in neither: half a frame would be lost for whoever goes on from there. So the host
+ * asks for silence first (QUIESCE), and from our answer on nothing is on its way: the
+ * link is empty and at the beginning of a frame in both directions, and so is the stream
+ * of FUSE messages (fusepump_pause). Processes that need a file wait; others run until
+ * the host stops the machine. With RESUME everything goes on; if it says that this is
+ * another life, first with a clock, a random state and a name of its own, and without the
+ * streams of clients that are not there any more.
+ *
+ * While we are quiet we must not look up a path: that could be a request for a file. So
+ * what RESUME needs is opened before.
+ *
+ * No process may use the kernel's random state between the first instruction of a new
+ * life and RESUME: two lives would draw the same numbers. So until then a thread of ours
+ * on each processor keeps every process of an ordinary priority from running.
+ */
+#include "guest/fusepump.h"
+#include "guest/guest.h"
+#include "guest/machine.h"
+#include "guest/request.h"
+
+#include "base/util.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define PAUSE_MS 3000 /* for the host to answer what was asked of it before */
+#define RESUME_TAGS \
+	(TAG(WIRE_A_FLAGS) | TAG(WIRE_A_TIME_NS) | TAG(WIRE_A_SEED) | \
+	 TAG(WIRE_A_HOSTNAME) | TAG(WIRE_A_ENV) | TAG(WIRE_A_NONCE) | \
+	 TAG(WIRE_A_STREAM))
+#define SPINNERS_MAX 64
+#define SPINNER_STACK (64u * 1024)
+
+struct quiet {
+	int random_fd;
+	atomic_bool over;
+	pthread_t spinner[SPINNERS_MAX];
+	size_t n_spinners;
+};
+
+/* ---- nobody else runs ----------------------------------------------------------- */
+
+static void *spin(void *arg)
+{
+	struct quiet *q = arg;
+
+	while (!atomic_load_explicit(&q->over, memory_order_acquire))
+		;
+	return NULL;
+}
+
+static int start_spinner(struct quiet *q, int cpu)
+{
+	struct sched_param low = {.sched_priority = 1};
+	pthread_attr_t a;
+	cpu_set_t one;
+	int r;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	pthread_attr_init(&a);
+	pthread_attr_setstacksize(&a, SPINNER_STACK);
+	pthread_attr_setinheritsched(&a, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&a, SCHED_FIFO);
+	pthread_attr_setschedparam(&a, &low);
+	r = pthread_create(&q->spinner[q->n_spinners], &a, spin, q);
+	pthread_attr_destroy(&a);
+	if (r)
+		return -r;
+	pthread_setaffinity_np(q->spinner[q->n_spinners++], sizeof(one), &one);
+	return 0;
+}
+
+static void stop_spinners(struct quiet *q)
+{
+	struct sched_param none = {0};
+
+	atomic_store_explicit(&q->over, true, memory_order_release);
+	for (size_t i = 0; i < q->n_spinners; i++)
+		pthread_join(q->spinner[i], NULL);
+	q->n_spinners = 0;
+	pthread_setschedparam(pthread_self(), SCHED_OTHER, &none);
+}
+
+/* We stay above our own spinners, so that RESUME is heard. */
+static int start_spinners(struct quiet *q)
+{
+	struct sched_param high = {.sched_priority = 10};
+	cpu_set_t all;
+	int r;
+
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
+		return -errno;
+	r = -pthread_setschedparam(pthread_self(), SCHED_FIFO, &high);
+	for (int cpu = 0; r == 0 && cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all))
+			r = q->n_spinners == SPINNERS_MAX ? -E2BIG
+							  : start_spinner(q, cpu);
+	if (r < 0)
+		stop_spinners(q);
+	return r;
+}
+
+/* ---- silence -------------------------------------------------------------------- */
+
+static void quiet_free(struct quiet *q)
+{
+	if (q)
+		close_fd(&q->random_fd);
+	free(q);
+}
+
+static int become_quiet(struct guest *g)
+{
+	struct quiet *q = calloc(1, sizeof(*q));
+	int r;
+
+	if (!q)
+		return -ENOMEM;
+	q->random_fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
+	r = q->random_fd < 0 ? -errno : fusepump_pause(PAUSE_MS);
+	if (r == 0) {
+		r = start_spinners(q);
+		if (r < 0)
+			fusepump_resume();
+	}
+	if (r < 0) {
+		quiet_free(q);
+		return r;
+	}
+	g->quiet = q;
+	g->link.hello_seen = false; /* the next connection may be another's */
+	return 0;
+}
+
+int on_quiesce(struct guest *g, const struct wire_frame *f)
+{
+	uint8_t payload[16];
+	struct wire_out o;
+
+	(void)f;
+	if (!g->machine)
+		return violation(g, "QUIESCE to something that is no machine");
+	wire_out_init(&o, payload, sizeof(payload));
+	wire_put_u32(&o, WIRE_A_ERRNO, (uint32_t)-become_quiet(g));
+	send_frame(g, WIRE_QUIET, 0, 0, payload, o.len);
+	return 0;
+}
+
+/* ---- going on ------------------------------------------------------------------- */
+
+static void make_orphan(struct stream *s)
+{
+	s->orphan = true;
+	for (int i = 0; i < 2; i++)
+		s->out[i].drop = true;
+}
+
+static void begin_anew(struct stream *s)
+{
+	flow_init(&s->in.flow);
+	for (int i = 0; i < 2; i++)
+		flow_init(&s->out[i].flow);
+}
+
+/* The clients of another life are not there any more. */
+static void drop_streams(struct guest *g, uint32_t keep)
+{
+	for (size_t i = 0; i < BUCKETS; i++) {
+		struct stream *s = g->bucket[i], *next;
+
+		for (; s; s = next) {
+			bool lives = s->ops == &proc_ops && !s->closed;
+
+			next = s->next;
+			if (lives && s->id == keep && !s->peer_closed && !s->orphan)
+				begin_anew(s);
+			else if (lives)
+				make_orphan(s);
+			else
+				stream_free(g, s);
+		}
+	}
+}
+
+static int new_life(struct guest *g, struct request *r)
+{
+	const char *what = NULL;
+
+	if (r->count[WIRE_A_SEED])
+		guest_seed(g->quiet->random_fd, r->str[WIRE_A_SEED],
+			   r->count[WIRE_A_SEED]);
+	if (request_has(r, WIRE_A_TIME_NS) && guest_set_clock(r->time_ns) < 0)
+		return violation(g, "the clock cannot be set");
+	if (r->str[WIRE_A_HOSTNAME])
+		(void)!sethostname(r->str[WIRE_A_HOSTNAME],
+				   strlen(r->str[WIRE_A_HOSTNAME]));
+	drop_streams(g, r->num[WIRE_A_STREAM]);
+	if (r->count[WIRE_A_NONCE])
+		what = machine_reconnect((const uint8_t *)r->str[WIRE_A_NONCE],
+					 r->count[WIRE_A_NONCE]);
+	if (what)
+		return violation(g, what);
+	free(g->env_arena);
+	g->env = r->list[WIRE_A_ENV];
+	g->env_arena = take_ptr(r->arena);
+	return 0;
+}
+
+int on_resume(struct guest *g, const struct wire_frame *f)
+{
+	cleanup_request struct request r = {0};
+	struct quiet *q = g->quiet;
+	int e = 0;
+
+	if (request_parse(&r, f, RESUME_TAGS) < 0 ||
+	    r.num[WIRE_A_FLAGS] & ~(uint32_t)WIRE_RESUME_RESTORED)
+		return violation(g, "malformed RESUME");
+	link_hello(&g->link);
+	if (r.num[WIRE_A_FLAGS] & WIRE_RESUME_RESTORED)
+		e = new_life(g, &r);
+	g->quiet = NULL;
+	fusepump_resume();
+	stop_spinners(q);
+	quiet_free(q);
+	return e;
+}

@@ -1,0 +1,38 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: Apache-2.0
+# vm.sh - a kernel and templates for tests on the vm backend, shared by all scripts of a run: the
+# first one fetches the kernel and boots it, and every other one restores.
+#
+#   vm_prepare DIR    there is a kernel in DIR, and it has been booted; else prints why not
+#   vm_use            this script's sandboxes are machines, with what is in $COVE_TEST_VM (default:
+#                     below the build directory); else the whole file is skipped
+#
+# harness.sh sources it; tools/test.sh prepares the directory.
+
+vm_prepare() { # DIR
+	[ "$(uname -m)" = x86_64 ] || { echo "the host is no x86-64"; return 1; }
+	command -v qemu-system-x86_64 >/dev/null || { echo "qemu-system-x86_64 is not installed"; return 1; }
+	mkdir -p -m 700 "$1" || return 1
+	(
+		flock 9 || exit 1
+		export COVE_HOME="$1" COVE_BACKEND=vm
+		if [ ! -e "$1/kernels/default" ]; then
+			timeout 200 "$COVE_BIN" kernel install -q >"$1/why" 2>&1 ||
+				{ echo "no guest kernel: $(head -n 1 "$1/why")"; exit 1; }
+		fi
+		# The template of the default size, so that no test pays for it.
+		timeout 200 "$COVE_BIN" run -q --rm --no-mounts -- true >"$1/why" 2>&1 ||
+			{ echo "no machine starts: $(head -n 1 "$1/why")"; exit 1; }
+	) 9>"$1/lock"
+}
+
+vm_use() {
+	vm_dir=${COVE_TEST_VM:-$COVE_DIR/vm.$(id -u)}
+	# A guest with sanitizers is no program that a kernel could start first.
+	have STATIC_GUEST || export COVE_GUEST="${COVE_TEST_GUEST:-$COVE_SRC/build/release/cove-guest}"
+	vm_prepare "$vm_dir" >"$T/.vm" 2>&1 || skip_all "$(tail -n 1 "$T/.vm")"
+	mkdir -m 700 "$COVE_HOME/cache"
+	ln -s "$vm_dir/kernels" "$COVE_HOME/kernels"
+	ln -s "$vm_dir/cache/templates" "$COVE_HOME/cache/templates"
+	export COVE_BACKEND=vm
+}
