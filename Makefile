@@ -236,7 +236,7 @@ $(B)/cove-untar: $(UNTAR_OBJ) $(addprefix $(B)/src/,base/buf.o base/io.o os/conf
 $(PROG)/src/roles/fs.o: | $(B)/gen/seccomp_fs.h
 $(B)/cove-fs: $(FS_OBJ)
 	$(PROGLINK) $^ -o $@
-$(B)/libfs.a: $(FS_SRC:%.c=$(B)/%.o)
+$(B)/libfs.a: $(FS_SRC:%.c=$(B)/%.o) $(B)/src/base/io.o $(B)/src/base/buf.o
 	@rm -f $@
 	$(AR) rcsD $@ $^
 $(B)/cove-guest: $(GUEST_OBJ)
@@ -261,9 +261,12 @@ $(B)/unit/egress_mux $(B)/unit/egress_edge_machine: $(B)/unit/%: tests/unit/%.c 
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Itests/lib $< $(NETPUMP_OBJ) $(B)/libegress.a $(B)/libcove.a $(LDSAN) $(LIBS) \
 		$(EGRESS_LIBS) -o $@
-$(B)/unit/fs_%: tests/unit/fs_%.c $(B)/libfs.a $(B)/libcove.a tests/lib/tap.h
+$(B)/unit/machine_net: tests/unit/machine_net.c $(NETPUMP_OBJ) $(B)/libcove.a $(B)/cove-egress tests/lib/tap.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libfs.a $(B)/libcove.a $(LDSAN) -o $@
+	$(CC) $(CFLAGS) -Itests/lib $< $(NETPUMP_OBJ) $(B)/libcove.a $(LDSAN) $(LIBS) -o $@
+$(B)/unit/fs_%: tests/unit/fs_%.c $(B)/libfs.a tests/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Itests/lib $< $(B)/libfs.a $(LDSAN) -o $@
 # Fuzz targets replay their corpus under any compiler; `make fuzz` builds them for libFuzzer.
 $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libcove.a
 	@mkdir -p $(@D)
@@ -271,9 +274,9 @@ $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libcove.a
 $(B)/fuzz/toml $(B)/fuzz/scan: $(B)/fuzz/%: tests/fuzz/%.c tests/lib/fuzz.h $(B)/libscan.a $(B)/libcove.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libscan.a $(B)/libcove.a $(LDSAN) $(LIBS) $(SCAN_LIBS) -o $@
-$(B)/fuzz/fs_%: tests/fuzz/fs_%.c tests/lib/fuzz.h $(B)/libfs.a $(B)/libcove.a
+$(B)/fuzz/fs_%: tests/fuzz/fs_%.c tests/lib/fuzz.h $(B)/libfs.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libfs.a $(B)/libcove.a $(LDSAN) -o $@
+	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libfs.a $(LDSAN) -o $@
 $(B)/fuzz/egress%: tests/fuzz/egress%.c tests/lib/fuzz.h $(B)/libegress.a $(B)/libcove.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libegress.a $(B)/libcove.a $(LDSAN) $(LIBS) $(EGRESS_LIBS) -o $@
@@ -317,7 +320,10 @@ $(B)/escape/machine-probe: $(PROBE_SRC) $(wildcard src/vm/*.h src/os/*.h)
 $(B)/escape/fs_torture: tests/lib/fs_torture.c tests/lib/tap.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Itests/lib -static $< -o $@
-TOOL_BIN := $(B)/escape/fs_mount $(B)/escape/fs_torture $(B)/escape/attack $(B)/escape/evil-guest $(B)/escape/reaper $(B)/escape/inject \
+$(B)/escape/fs_hostile: tests/lib/fs_hostile.c tests/lib/tap.h tests/lib/fs_message.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Itests/lib -Isrc $< -o $@
+TOOL_BIN := $(B)/escape/fs_mount $(B)/escape/fs_torture $(B)/escape/fs_hostile $(B)/escape/attack $(B)/escape/evil-guest $(B)/escape/reaper $(B)/escape/inject \
 	$(B)/escape/mutate $(B)/escape/machine-probe
 
 fuzz-bin: $(FUZZ_BIN)

@@ -518,11 +518,37 @@ COVE_API int cove_scan(const char *const *paths, const struct cove_scan_options 
  * frozen while it is taken. description may be NULL. */
 COVE_API int cove_snapshot(const char *name, const char *tag, const char *description,
 			   struct cove_error *err);
-/* [{"tag":..,"description":..,"parent":..,"time":..,"bytes":..,"files":..}], oldest
- * first */
+struct cove_snapshot_options {
+	uint32_t size; /* sizeof(struct cove_snapshot_options) */
+	uint32_t flags;
+#define COVE_SNAPSHOT_MEMORY (1u << 0) /* running processes, too: backend vm only */
+	const char *description;       /* may be NULL */
+};
+/* With memory the sandbox must run; o may be NULL. The memory is encrypted with a key of
+ * its own, which only this user can open. */
+COVE_API int cove_snapshot_with(const char *name, const char *tag,
+				const struct cove_snapshot_options *o,
+				struct cove_error *err);
+/* [{"tag":..,"description":..,"parent":..,"time":..,"bytes":..,"files":..,"memory":..}],
+ * oldest first; "memory": bytes, if it was kept, too. */
 COVE_API int cove_snapshots_json(const char *name, char **ret, struct cove_error *err);
-/* Back to a snapshot, in one step; the sandbox must be stopped. */
+/* Back to a snapshot, in one step; the sandbox must be stopped. One with memory goes on
+ * where it was: processes run, with their open files; connections are reset, and clients
+ * of commands are gone, but for the main session, which can be attached to. Everything
+ * that is wrong with a saved memory is found before anything is changed. */
 COVE_API int cove_restore(const char *name, const char *tag, struct cove_error *err);
+#define COVE_RESTORE_FILES_ONLY (1u << 0)
+COVE_API int cove_restore_with(const char *name, const char *tag, uint32_t flags,
+			       struct cove_error *err);
+/* Removes a snapshot with memory; the key of the memory is destroyed first, so that what
+ * is left of it on the disk, or in a copy, is noise. */
+COVE_API int cove_snapshot_shred(const char *name, const char *tag,
+				 struct cove_error *err);
+/* n new sandboxes that go on from the memory of one snapshot, or of the running sandbox
+ * as it is now (tag NULL), each with a name, a random state and files of its own. All of
+ * them, or none. */
+COVE_API int cove_fork(const char *name, const char *tag, const char *const *new_names,
+		       size_t n, struct cove_error *err);
 COVE_API int cove_snapshot_remove(const char *name, const char *tag,
 				  struct cove_error *err);
 
@@ -594,6 +620,19 @@ COVE_API int cove_kernels_json(char **ret, struct cove_error *err);
 /* The one that is used from now on. */
 COVE_API int cove_kernel_default(const char *kernel, struct cove_error *err);
 COVE_API int cove_kernel_remove(const char *kernel, struct cove_error *err);
+
+/* ---- images --------------------------------------------------------------------- */
+
+/* What is kept so that later starts need not make it: images that were unpacked
+ * ("kind":"tar") and machines that were booted ("template").
+ * [{"key":..,"kind":..,"bytes":..,"madeAt":seconds since 1970}]; a tar image also has
+ * "source", "digest", "entries", "devices" (left out) and "usedBy":[sandboxes], a template
+ * "kernel", "cpus", "memoryMiB", "accelerator" and "qemu". */
+COVE_API int cove_images_json(char **ret, struct cove_error *err);
+/* One of them; the key may be cut short if it is unique. COVE_ESTATE: a sandbox has it. */
+COVE_API int cove_image_remove(const char *key, struct cove_error *err);
+/* Makes what the first start of such a sandbox would make: says so by log lines. */
+COVE_API int cove_image_prepare(const struct cove_spec *spec, struct cove_error *err);
 
 /* What happened to a sandbox that its user should know and was not told yet, a line each:
  * files that appeared in a rw mount where the host would run them, and where they were

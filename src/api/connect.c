@@ -42,8 +42,8 @@ static size_t keeper_env(char **env, size_t max)
 {
 	static const char *const names[] = {
 		"HOME",         "COVE_HOME",   "XDG_DATA_HOME",  "XDG_RUNTIME_DIR",
-		"COVE_GUEST",   "COVE_EGRESS", "COVE_RESOLVERS", "ASAN_OPTIONS",
-		"UBSAN_OPTIONS"};
+		"COVE_GUEST",   "COVE_EGRESS", "COVE_RESOLVERS", "COVE_QEMU",
+		"COVE_VMM",     "COVE_FS",     "ASAN_OPTIONS",   "UBSAN_OPTIONS"};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && n + 1 < max; i++) {
@@ -63,12 +63,13 @@ static size_t keeper_env(char **env, size_t max)
  * program left inheritable it closes itself, first thing: there is no spawn action for
  * that which both C libraries have.
  */
-static int spawn(const char *file, const char *name, bool degraded, int secrets,
-		 int report, struct cove_error *err)
+static int spawn(const char *file, const char *name, bool degraded, const char *state,
+		 int secrets, int report, struct cove_error *err)
 {
 	char program[] = "cove-keeper", flag[] = "--degraded", has[] = "--secrets";
 	char *copy = strdup(name);
-	char *argv[] = {program, copy, NULL, NULL, NULL};
+	char from[2 * SPEC_NAME_MAX + 16];
+	char *argv[] = {program, copy, NULL, NULL, NULL, NULL};
 	size_t argc = 2;
 	char *env[16];
 	size_t n = keeper_env(env, ARRAY_LEN(env));
@@ -82,6 +83,10 @@ static int spawn(const char *file, const char *name, bool degraded, int secrets,
 		argv[argc++] = flag;
 	if (secrets >= 0)
 		argv[argc++] = has;
+	if (state) {
+		snprintf(from, sizeof(from), "--state=%s", state);
+		argv[argc++] = from;
+	}
 	sigemptyset(&none);
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&fa);
@@ -150,7 +155,7 @@ static int move_up(int *fd)
 	return 0;
 }
 
-int spawn_keeper(struct store *st, const char *name, bool degraded,
+int spawn_keeper(struct store *st, const char *name, bool degraded, const char *state,
 		 const struct secrets *secrets, struct cove_error *err)
 {
 	const char *file = keeper_file(err);
@@ -167,7 +172,7 @@ int spawn_keeper(struct store *st, const char *name, bool degraded,
 	cleanup_fd int out = p[1];
 	if (move_up(&out) < 0 || move_up(&values) < 0)
 		return fail(err, COVE_EIO, errno, "descriptors");
-	r = spawn(file, name, degraded, values, out, err);
+	r = spawn(file, name, degraded, state, values, out, err);
 	close_fd(&out);
 	if (r < 0)
 		return r;

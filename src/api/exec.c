@@ -174,9 +174,10 @@ static int report(const struct cove_proc *p, struct cove_status *ret,
 	if (st->gone) {
 		const char *bye = session_bye(st->session);
 
-		return fail(err, COVE_EGONE, 0,
-			    "the sandbox ended before the process%s%s", *bye ? ": " : "",
-			    bye);
+		fail(err, COVE_EGONE, 0, "the sandbox ended before the process%s%s",
+		     *bye ? ": " : "", bye);
+		bye = session_bye_hint(st->session);
+		return *bye ? hint(err, "%s", bye) : err->code;
 	}
 	notes_end(&p->owner->box, p->note, st->code, st->signal,
 		  st->failed ? st->sys : 0);

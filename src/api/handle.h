@@ -61,7 +61,8 @@ void handle_ask_clear(struct cove *s);
 int connect_keeper(struct store *st, const char *name, int *ret_fd,
 		   struct cove_error *err);
 struct secrets;
-int spawn_keeper(struct store *st, const char *name, bool degraded,
+/* state: "NAME@TAG", the memory to go on from, or NULL. */
+int spawn_keeper(struct store *st, const char *name, bool degraded, const char *state,
 		 const struct secrets *secrets, struct cove_error *err);
 
 /* secret.c: the values that a sandbox starts with (*ret NULL: it has none), with their

@@ -28,13 +28,15 @@ static json_t *backend_names(void)
 
 int cove_version_json(char **ret, struct cove_error *err)
 {
-	return json_out(json_pack("{s:s, s:i, s:o, s:{s:[s,s], s:[s,s,s,s], s:[s,s,s,s,s], s:s}}",
-				  "version", COVE_VERSION, "abi", COVE_ABI, "backends",
-				  backend_names(), "features", "images", "host", "rootfs",
-				  "network", "none", "allowlist", "open", "learn",
-				  "mounts", "overlay", "ro", "rw", "copy", "volume",
-				  "seccompFilter", seccomp_guest_digest()),
-			ret, ERR(err));
+	return json_out(
+		json_pack(
+			"{s:s, s:i, s:o, s:{s:[s,s,s], s:[s,s,s,s], s:[s,s,s,s,s], s:s}}",
+			"version", COVE_VERSION, "abi", COVE_ABI, "backends",
+			backend_names(), "features", "images", "host", "rootfs", "tar",
+			"network", "none", "allowlist", "open", "learn", "mounts",
+			"overlay", "ro", "rw", "copy", "volume", "seccompFilter",
+			seccomp_guest_digest()),
+		ret, ERR(err));
 }
 
 /* The proof of the pudding: a sandbox is started and asked. */

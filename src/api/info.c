@@ -30,11 +30,16 @@ static int ask(const char *name, const char *verb, json_t **ret, struct cove_err
 
 /* ---- list and inspect ----------------------------------------------------------- */
 
+/* Without the digest that a resolved one ends in: 'inspect' shows that. */
 static const char *image_text(const struct spec *s, char *out, size_t size)
 {
-	if (s->image.kind == IMAGE_HOST)
-		return "host";
-	snprintf(out, size, "rootfs:%s", s->image.value ? s->image.value : "");
+	char *mark;
+
+	snprintf(out, size, "%s%s", spec_image_prefix(s->image.kind),
+		 s->image.value ? s->image.value : "");
+	mark = s->image.kind == IMAGE_TAR ? strstr(out, "@sha256:") : NULL;
+	if (mark)
+		*mark = '\0';
 	return out;
 }
 
@@ -173,7 +178,9 @@ static void add_last_run(struct store *st, const char *name, json_t *o)
 		json_object_set_new(o, "lastRun", json_pack("{s:s}", "problem", err.msg));
 	else
 		json_object_set_new(o, "lastRun",
-				    json_pack("{s:s, s:I, s:I}", "reason", last.reason,
+				    json_pack("{s:s, s:s*, s:I, s:I}", "reason",
+					      last.reason, "hint",
+					      last.hint[0] ? last.hint : NULL,
 					      "startedAt", (json_int_t)last.started_at,
 					      "endedAt", (json_int_t)last.ended_at));
 }

@@ -402,7 +402,7 @@ static int update_stopped(struct store *st, const char *name, const struct spec 
 	return r;
 }
 
-static int make_updated(struct spec *new, const struct spec *old,
+static int make_updated(const struct store *st, struct spec *new, const struct spec *old,
 			const struct cove_spec *changes, uint32_t flags,
 			struct cove_error *err)
 {
@@ -411,7 +411,7 @@ static int make_updated(struct spec *new, const struct spec *old,
 	if (r == 0 && !(flags & COVE_UPDATE_FULL))
 		r = spec_merge(new, &changes->spec, err);
 	if (r == 0) {
-		r = box_resolve_spec(new, err);
+		r = box_resolve_spec(new, st, err);
 		if (r == 0)
 			r = follow_workdir(old, new, err);
 		if (r < 0)
@@ -434,7 +434,7 @@ int cove_update(const char *name, const struct cove_spec *changes, uint32_t flag
 		return err->code;
 	r = store_load(&st, name, &old, err);
 	if (r == 0) {
-		r = make_updated(&new, &old, changes, flags, err);
+		r = make_updated(&st, &new, &old, changes, flags, err);
 		if (r == 0) {
 			spec_keep_layers(&new, &old, fresh_layer(&st, name, &old));
 			r = store_is_running(&st, name)

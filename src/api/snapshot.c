@@ -5,8 +5,12 @@
 
 #include "base/util.h"
 #include "core/clone.h"
-#include "core/snapshot.h"
+#include "core/secret.h"
+#include "core/snapshot_impl.h"
+#include "core/snapshot_memory.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <time.h>
 
 #define START_WAIT_MS 5000 /* somebody who starts or stops it is waited for */
@@ -53,25 +57,64 @@ int open_cut(struct cut *c, struct store *st, const char *name, struct cove_erro
 	}
 }
 
-int cove_snapshot(const char *name, const char *tag, const char *description,
-		  struct cove_error *err)
+/* One that runs, held such that its memory can be saved. */
+static int open_live_cut(struct cut *c, struct store *st, const char *name,
+			 struct cove_error *err)
 {
+	struct spec spec;
+	int fd = -1, r = store_load(st, name, &spec, err);
+
+	if (r < 0)
+		return r;
+	spec_clear(&spec);
+	r = reach_keeper(st, name, &fd, err);
+	if (r == 0 && fd < 0) {
+		fail(err, COVE_ESTATE, 0, "%s is not running: it has no memory to keep",
+		     name);
+		r = hint(err, "'cove snapshot %s TAG' keeps its files", name);
+	}
+	if (r < 0)
+		return r;
+	r = cut_open_memory(c, st, name, &fd, err);
+	closep(&fd);
+	if (r < 0)
+		cut_clear(c);
+	return r;
+}
+
+int cove_snapshot_with(const char *name, const char *tag,
+		       const struct cove_snapshot_options *opt, struct cove_error *err)
+{
+	struct cove_snapshot_options o = {.size = sizeof(o)};
 	struct store st;
 	struct cut c;
 	int r;
 
 	err = ERR(err);
+	if (opt && options_import(&o, sizeof(o), 8, opt, "snapshot options", err) < 0)
+		return err->code;
+	if (o.flags & ~(uint32_t)COVE_SNAPSHOT_MEMORY)
+		return fail(err, COVE_EINVAL, 0, "snapshot: unknown flag");
 	if (handle_store(&st, err) < 0)
 		return err->code;
 	r = snapshot_check_new(&st, name, tag, err);
 	if (r == 0)
-		r = open_cut(&c, &st, name, err);
+		r = o.flags & COVE_SNAPSHOT_MEMORY ? open_live_cut(&c, &st, name, err)
+						   : open_cut(&c, &st, name, err);
 	if (r == 0) {
-		r = snapshot_take(&c, tag, description, err);
+		r = snapshot_take(&c, tag, o.description, err);
 		cut_clear(&c);
 	}
 	store_close(&st);
 	return r;
+}
+
+int cove_snapshot(const char *name, const char *tag, const char *description,
+		  struct cove_error *err)
+{
+	struct cove_snapshot_options o = {.size = sizeof(o), .description = description};
+
+	return cove_snapshot_with(name, tag, &o, err);
 }
 
 int cove_snapshots_json(const char *name, char **ret, struct cove_error *err)
@@ -88,36 +131,94 @@ int cove_snapshots_json(const char *name, char **ret, struct cove_error *err)
 	return r < 0 ? r : json_out(list, ret, err);
 }
 
-int cove_restore(const char *name, const char *tag, struct cove_error *err)
+static bool has_memory(const struct cut *c, const char *tag)
 {
+	struct cove_error ignored = {0};
+	cleanup_fd int dir = snapshot_open(c->record, c->name, tag, &ignored);
+
+	return dir >= 0 && memory_size(dir) >= 0;
+}
+
+int start_from_memory(struct store *st, const char *name, const char *from,
+		      const char *tag, struct cove_error *err)
+{
+	const struct cove_start_options o = {.size = sizeof(o)};
+	char state[2 * SPEC_NAME_MAX + 2];
+	struct secrets *secrets = NULL;
+	struct spec spec;
+	int r = store_load(st, name, &spec, err);
+
+	if (r < 0)
+		return r;
+	snprintf(state, sizeof(state), "%s@%s", from, tag);
+	r = start_secrets(&secrets, st, name, &spec, &o, err);
+	if (r == 0)
+		r = spawn_keeper(st, name, false, state, secrets, err);
+	secrets_free(secrets);
+	spec_clear(&spec);
+	return r;
+}
+
+/* Everything that can be wrong with it is found before anything is changed. */
+static int restore(struct cut *c, const char *tag, bool *memory, struct cove_error *err)
+{
+	*memory = *memory && has_memory(c, tag);
+	if (*memory && memory_check(c->store, c->name, tag, &c->spec, err) < 0)
+		return err->code;
+	return snapshot_restore(c, tag, err);
+}
+
+int cove_restore_with(const char *name, const char *tag, uint32_t flags,
+		      struct cove_error *err)
+{
+	bool memory = !(flags & COVE_RESTORE_FILES_ONLY);
 	struct store st;
 	struct cut c;
 	int none = -1, r;
 
 	err = ERR(err);
+	if (flags & ~(uint32_t)COVE_RESTORE_FILES_ONLY)
+		return fail(err, COVE_EINVAL, 0, "restore: unknown flag");
 	if (handle_store(&st, err) < 0)
 		return err->code;
 	r = cut_open(&c, &st, name, &none, err);
 	if (r == 0)
-		r = snapshot_restore(&c, tag, err);
+		r = restore(&c, tag, &memory, err);
 	else if (r == COVE_ESTATE && !err->hint[0])
 		hint(err, "'cove stop %s' first", name);
 	cut_clear(&c);
+	if (r == 0 && memory && start_from_memory(&st, name, name, tag, err) < 0)
+		r = wrap(err, "its files are restored, but it does not go on");
+	store_close(&st);
+	return r;
+}
+
+int cove_restore(const char *name, const char *tag, struct cove_error *err)
+{
+	return cove_restore_with(name, tag, 0, err);
+}
+
+static int remove_snapshot(const char *name, const char *tag, bool shred,
+			   struct cove_error *err)
+{
+	struct store st;
+	int r;
+
+	if (handle_store(&st, err) < 0)
+		return err->code;
+	r = snapshot_remove(&st, name, tag, shred, err);
 	store_close(&st);
 	return r;
 }
 
 int cove_snapshot_remove(const char *name, const char *tag, struct cove_error *err)
 {
-	struct store st;
-	int r;
+	return remove_snapshot(name, tag, false, ERR(err));
+}
 
-	err = ERR(err);
-	if (handle_store(&st, err) < 0)
-		return err->code;
-	r = snapshot_remove(&st, name, tag, err);
-	store_close(&st);
-	return r;
+int cove_snapshot_shred(const char *name, const char *tag, struct cove_error *err)
+{
+	return remove_snapshot(name, tag, true, ERR(err));
 }
 
 int cove_clone(const char *name, const char *tag, const char *new_name,

@@ -22,7 +22,7 @@ static int64_t check_disk(void *arg)
 	int64_t next = 0;
 
 	if (box_check_disk(&s->box, now_ms(), &next))
-		session_set_bye(s->session, DISK_REASON);
+		session_set_bye(s->session, DISK_REASON, NULL);
 	return next;
 }
 
@@ -47,7 +47,20 @@ static void net_turn_inproc(void *arg)
 
 	box_net_turn(&s->box);
 	if (s->box.stopped_for[0])
-		session_set_bye(s->session, s->box.stopped_for);
+		session_set_bye(s->session, s->box.stopped_for, NULL);
+}
+
+static void guest_lost(void *arg, bool silent)
+{
+	struct cove *s = arg;
+	struct cove_error why = {0};
+
+	box_explain(&s->box,
+		    !session_link(s->session)->hello_seen ? PLACE_NOT_UP
+		    : silent                              ? PLACE_SILENT
+							  : PLACE_ENDED,
+		    &why);
+	session_set_bye(s->session, why.msg, why.hint);
 }
 
 static int provision(struct store *st, const struct spec *spec, const char *name,
@@ -70,7 +83,7 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 		return err->code;
 	s->inproc = true;
 	s->oneshot = o->flags & COVE_START_ONESHOT;
-	if (box_resolve_spec(&copy, err) < 0 ||
+	if (box_resolve_spec(&copy, &s->store, err) < 0 ||
 	    provision(&s->store, &copy, NULL, o, err) < 0 ||
 	    start_secrets(&s->box.secrets, &s->store, NULL, &copy, o, err) < 0 ||
 	    box_start(&s->box, &s->store, NULL, &copy, true,
@@ -84,6 +97,13 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	s->session = session_new(&s->box.place.link, err);
 	if (!s->session)
 		return err->code;
+	if (session_set_guest(s->session,
+			      &(struct session_watch){.alarm = s->box.place.alarm,
+						      .silence_ms =
+							      s->box.place.silence_ms,
+						      .lost = guest_lost,
+						      .arg = s}) < 0)
+		return fail(err, COVE_EIO, errno, "events");
 	if (json_array_size(s->box.spec.ports) > 0) {
 		s->ports = ports_new(s->session, &s->store, s->box.name, err);
 		if (!s->ports || ports_add_all(s->ports, s->box.spec.ports, err) < 0)
@@ -110,7 +130,7 @@ static int start_keeper(struct cove *s, const struct cove_start_options *o,
 	if (r == 0)
 		r = start_secrets(&secrets, &s->store, s->name, &s->spec, o, err);
 	if (r == 0)
-		r = spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED,
+		r = spawn_keeper(&s->store, s->name, o->flags & COVE_START_DEGRADED, NULL,
 				 secrets, err);
 	secrets_free(secrets);
 	return r;
@@ -165,7 +185,7 @@ static int create_record(struct store *st, const char *name, const struct cove_s
 
 	if (spec_copy(&copy, &spec->spec, err) < 0)
 		return err->code;
-	r = box_resolve_spec(&copy, err);
+	r = box_resolve_spec(&copy, st, err);
 	if (r == 0 && !store_exists(st, name))
 		r = provision(st, &copy, NULL, o, err);
 	if (r == 0)

@@ -44,6 +44,12 @@ struct place_file {
 			  out */
 };
 
+/* A saved machine to go on from, instead of a new one. */
+struct place_state {
+	int file;           /* sealed, see vm/state.h */
+	const uint8_t *key; /* 32 bytes */
+};
+
 struct place_config {
 	const struct spec *spec;
 	const struct place_mount *mounts;
@@ -57,12 +63,14 @@ struct place_config {
 	const char *kernels;   /* directory of the kernels of machines */
 	const char *guest;     /* path of cove-guest */
 	const char *home_dir; /* host directory behind the user's home; NULL: in memory */
-	const char *root_layer; /* the same for an image's root */
+	const char *image_root; /* host directory of the image; NULL: it is none */
+	const char *root_layer; /* what is written to it */
 	uid_t uid;              /* inside; the one id that maps outside */
 	gid_t gid;
 	const char *home; /* inside */
 	bool degraded;    /* a limit that cannot be set is noted, not refused */
 	bool account;     /* count cpu time too, for stats */
+	const struct place_state *state; /* NULL: it begins */
 	bool capture; /* every connection inside ends at the sockets of struct place */
 	/* Called as soon as the cgroup exists, so that a killed keeper's is found again.
 	 */
@@ -92,6 +100,7 @@ struct place {
 	/* Of a machine, instead: the stream on which its connections come
 	 * (ipc/netmux.h); -1 without, and once taken. */
 	int net;
+	uint8_t net_nonce[16]; /* that stream begins with these, after a restore */
 	struct vm *vm; /* of the vm backend (backend/vm_impl.h); or NULL */
 	int alarm;     /* readable: a part of it has ended that it cannot do without; -1:
 			  the link tells all */
@@ -121,6 +130,26 @@ enum place_trouble {
 };
 
 struct wire_out;
+/* How the memory of a running place is saved. In this order, and `release` in any case;
+ * core/keeper_save.c has the whole of it. */
+struct place_saver {
+	/* What works for the guest will not speak to it until `release`. */
+	int (*hold)(struct place *p, struct cove_error *err);
+	/* The guest is quiet, and frozen: its memory goes to the pipe `to` from now on,
+	 * what belongs with it to the file `tables`. *ret: a description. */
+	int (*start)(struct place *p, int to, int tables, json_t **ret,
+		     struct cove_error *err);
+	int (*poll)(struct place *p, struct cove_error *err); /* 1: all was written */
+	void (*release)(struct place *p);
+	/* Can what was described so go on here? Of the config only the directories count.
+	 */
+	int (*check)(const struct place_config *c, const json_t *machine,
+		     struct cove_error *err);
+	/* Instead of setup(), for a guest that goes on: what RESUME has to say. */
+	int (*resume)(const struct place *p, const struct place_config *c,
+		      struct wire_out *o, struct cove_error *err);
+};
+
 struct backend {
 	const char *name;
 	/* Tries it for real; 0 or an error that says what is missing, with the fix as
@@ -152,6 +181,7 @@ struct backend {
 	 * hint; printable, and bounded, whoever it comes from. Takes a second at most.
 	 * NULL: there is nothing to tell. */
 	void (*explain)(struct place *p, enum place_trouble t, struct cove_error *why);
+	const struct place_saver *saver; /* NULL: memory cannot be saved */
 	void (*kill)(struct place *p);
 	/* Collects what is left (process, cgroup) once the guest is gone or killed. */
 	void (*release)(struct place *p);

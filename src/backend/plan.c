@@ -163,7 +163,7 @@ static int add_host_root(struct plan *p, const struct place_config *c,
 /* An image directory: its own /usr and /etc, writable in an upper layer. */
 static void add_image_root(struct plan *p, const struct place_config *c)
 {
-	struct op *o = plan_add(p, OP_ROOT_OVERLAY, c->spec->image.value, "",
+	struct op *o = plan_add(p, OP_ROOT_OVERLAY, c->image_root, "",
 				OPF_IDMAP | OPF_HIDDEN);
 
 	o->layer = plan_keep(p, c->root_layer);
@@ -275,7 +275,7 @@ static size_t arena_need(const struct place_config *c)
 	n += c->home_dir ? strlen(c->home_dir) : 0;
 	n += c->hosts ? strlen(c->hosts) : 0;
 	n += c->root_layer ? strlen(c->root_layer) : 0;
-	return n + (c->spec->image.value ? strlen(c->spec->image.value) : 0);
+	return n + (c->image_root ? strlen(c->image_root) : 0);
 }
 
 int plan_init(struct plan *p, size_t arena_size, struct cove_error *err)
@@ -294,7 +294,7 @@ int plan_build(struct plan *p, const struct place_config *c, struct cove_error *
 
 	if (plan_init(p, arena_need(c), err) < 0)
 		return err->code;
-	if (c->spec->image.kind == IMAGE_ROOTFS)
+	if (c->image_root)
 		add_image_root(p, c);
 	else
 		r = add_host_root(p, c, err);

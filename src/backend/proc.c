@@ -128,6 +128,7 @@ static int make_cgroup(struct place *p, const struct place_config *c,
 		p->missing &= ~(uint32_t)(CG_MEMORY | CG_SWAP);
 	if (!l.cpus_milli)
 		p->missing &= ~(uint32_t)CG_CPU;
+	p->missing &= ~program->held;
 	return judge_missing(p, c->spec, c->degraded, &why, err);
 }
 

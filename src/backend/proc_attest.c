@@ -4,6 +4,7 @@
  *
  * Read from the host's side (/proc of the guest as we see it), never asked of the guest.
  */
+#include "backend/attest.h"
 #include "backend/proc_internal.h"
 
 #include "base/buf.h"
@@ -14,62 +15,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-
-struct report {
-	json_t *items;
-	int short_of;
-	bool nomem;
-};
-
-static void item(struct report *r, const char *name, const char *required,
-		 const char *actual, bool ok)
-{
-	json_t *o = json_pack("{s:s, s:s, s:s, s:b}", "item", name, "required", required,
-			      "actual", actual, "ok", ok);
-
-	if (!o || json_array_append_new(r->items, o) < 0)
-		r->nomem = true;
-	r->short_of += !ok;
-}
 
 static void namespaces(struct report *r, int proc)
 {
-	static const char *const names[] = {"user", "mnt", "pid",    "net",
-					    "ipc",  "uts", "cgroup", "time"};
+	for (size_t i = 0; i < ATTEST_NAMESPACES; i++) {
+		const char *name = attest_namespaces[i];
+		char label[32], text[64];
+		bool own;
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		char path[32], own[40], label[32], host[64] = "", guest[64] = "";
-		ssize_t a, b;
-
-		snprintf(path, sizeof(path), "ns/%s", names[i]);
-		snprintf(own, sizeof(own), "/proc/self/ns/%s", names[i]);
-		snprintf(label, sizeof(label), "namespace %s", names[i]);
-		if (strcmp(names[i], "time") == 0 && !proc_has_time_ns()) {
-			item(r, label, "own, from Linux 6.3 on", "the host's", true);
+		snprintf(label, sizeof(label), "namespace %s", name);
+		if (strcmp(name, "time") == 0 && !proc_has_time_ns()) {
+			attest_item(r, label, "own, from Linux 6.3 on", "the host's",
+				    true);
 			continue;
 		}
-		a = readlink(own, host, sizeof(host) - 1);
-		b = readlinkat(proc, path, guest, sizeof(guest) - 1);
-		item(r, label, "own", b > 0 ? guest : "unknown",
-		     a > 0 && b > 0 && strcmp(host, guest) != 0);
+		own = attest_own_namespace(proc, name, text, sizeof(text));
+		attest_item(r, label, "own", text, own);
 	}
-}
-
-/* "Name:\tvalue" of /proc/PID/status */
-static void status_value(const char *status, const char *key, char *out, size_t size)
-{
-	const char *p = strstr(status, key);
-	size_t n;
-
-	out[0] = '\0';
-	if (!p)
-		return;
-	p += strlen(key);
-	p += strspn(p, ":\t ");
-	n = min_size(strcspn(p, "\n"), size - 1);
-	memcpy(out, p, n);
-	out[n] = '\0';
 }
 
 static void status_items(struct report *r, int proc)
@@ -88,19 +50,19 @@ static void status_items(struct report *r, int proc)
 	char value[64];
 
 	if (read_file_at(proc, "status", &b) < 0 || !b.data) {
-		item(r, "status", "readable", "unreadable", false);
+		attest_item(r, "status", "readable", "unreadable", false);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-		status_value(b.data, want[i].key, value, sizeof(value));
-		item(r, want[i].name, want[i].want, value,
-		     strcmp(value, want[i].want) == 0);
+		attest_status(b.data, want[i].key, value, sizeof(value));
+		attest_item(r, want[i].name, want[i].want, value,
+			    strcmp(value, want[i].want) == 0);
 	}
 	/* The kernel tells how many filters there are, not which: the digest of ours is
 	 * in the report beside the items, as what the start installed. */
-	status_value(b.data, "\nSeccomp_filters", value, sizeof(value));
-	item(r, "seccomp filters", "1 or more", value,
-	     value[0] >= '1' && value[0] <= '9');
+	attest_status(b.data, "\nSeccomp_filters", value, sizeof(value));
+	attest_item(r, "seccomp filters", "1 or more", value,
+		    value[0] >= '1' && value[0] <= '9');
 }
 
 static void landlock_item(struct report *r, const struct place *p)
@@ -111,41 +73,15 @@ static void landlock_item(struct report *r, const struct place *p)
 	landlock_handled(p->landlock_abi, true, &a);
 	snprintf(text, sizeof(text), "ABI %d, fs 0x%" PRIx64 ", scoped 0x%" PRIx64,
 		 p->landlock_abi, a.fs, a.scoped);
-	item(r, "landlock", "highest ABI, all rights", text, p->landlock_abi > 0);
+	attest_item(r, "landlock", "highest ABI, all rights", text, p->landlock_abi > 0);
 }
 
 static void identity(struct report *r, const struct place *p, int proc)
 {
-	struct stat st;
-	char text[64] = "unknown";
-	bool ok = fstatat(proc, "uid_map", &st, 0) == 0;
-	cleanup_buf struct buf b = BUF_INIT(4096);
-	unsigned in = 0, out = 0, n = 0;
+	char text[64];
+	bool ok = attest_one_user(proc, p->host_uid, text, sizeof(text));
 
-	if (ok && read_file_at(proc, "uid_map", &b) == 0 && b.data &&
-	    sscanf(b.data, "%u %u %u", &in, &out, &n) == 3)
-		snprintf(text, sizeof(text), "%u inside is %u outside, %u id", in, out,
-			 n);
-	item(r, "user map", "one id, unprivileged outside", text,
-	     n == 1 && out != 0 && out == p->host_uid);
-}
-
-static void limit_item(struct report *r, const char *name, uint64_t want, uint64_t have,
-		       bool asked, bool missing)
-{
-	char w[48], h[64];
-
-	if (!want)
-		return;
-	snprintf(w, sizeof(w), "%" PRIu64 "%s", want, asked ? "" : " (default)");
-	if (missing)
-		snprintf(h, sizeof(h), "not enforced on this host");
-	else if (!have)
-		snprintf(h, sizeof(h), "all that this host has");
-	else
-		snprintf(h, sizeof(h), "%" PRIu64, have);
-	/* A default that the host cannot give was never asked for: shown, not counted. */
-	item(r, name, w, h, missing || !have ? !asked : have <= want + 4096);
+	attest_item(r, "user map", "one id, unprivileged outside", text, ok);
 }
 
 static void limits(struct report *r, const struct place *p, const struct spec *s)
@@ -157,12 +93,12 @@ static void limits(struct report *r, const struct place *p, const struct spec *s
 		cgroup_read_limits(&p->cgroup, &have);
 	if (have.pids == 0 && prlimit(p->pid, RLIMIT_NPROC, NULL, &nproc) == 0)
 		have.pids = (uint32_t)nproc.rlim_cur;
-	limit_item(r, "limit memory", s->resources.memory_bytes, have.memory_bytes,
-		   s->resources.set & LIMIT_MEMORY, p->missing & CG_MEMORY);
-	limit_item(r, "limit cpus (1/1000)", s->resources.cpus_milli, have.cpus_milli,
-		   s->resources.set & LIMIT_CPUS, p->missing & CG_CPU);
-	limit_item(r, "limit pids", s->resources.pids, have.pids,
-		   s->resources.set & LIMIT_PIDS, p->missing & CG_PIDS);
+	attest_limit(r, "limit memory", s->resources.memory_bytes, have.memory_bytes,
+		     s->resources.set & LIMIT_MEMORY, p->missing & CG_MEMORY);
+	attest_limit(r, "limit cpus (1/1000)", s->resources.cpus_milli, have.cpus_milli,
+		     s->resources.set & LIMIT_CPUS, p->missing & CG_CPU);
+	attest_limit(r, "limit pids", s->resources.pids, have.pids,
+		     s->resources.set & LIMIT_PIDS, p->missing & CG_PIDS);
 }
 
 /* Not the kernel's doing: said as what it is. */
@@ -174,24 +110,15 @@ static void disk(struct report *r, const struct spec *s)
 		return;
 	snprintf(want, sizeof(want), "%" PRIu64 "%s", s->resources.disk_bytes,
 		 s->resources.set & LIMIT_DISK ? "" : " (default)");
-	item(r, "limit disk", want, "a file: RLIMIT_FSIZE; in all: watched by the keeper",
-	     true);
+	attest_item(r, "limit disk", want,
+		    "a file: RLIMIT_FSIZE; in all: watched by the keeper", true);
 }
 
-/* The only interface is lo, and the root is ours. */
 static void network(struct report *r, int proc)
 {
-	cleanup_buf struct buf b = BUF_INIT(65536);
-	int lines = 0;
-	bool lo = false;
+	bool ok = attest_only_loopback(proc);
 
-	if (read_file_at(proc, "net/dev", &b) == 0 && b.data) {
-		for (const char *p = b.data; (p = strchr(p, '\n')); p++)
-			lines++;
-		lo = strstr(b.data, " lo:") != NULL;
-	}
-	item(r, "network interfaces", "lo only", lo && lines == 3 ? "lo only" : "others",
-	     lo && lines == 3);
+	attest_item(r, "network interfaces", "lo only", ok ? "lo only" : "others", ok);
 }
 
 /* A local route for every address, as /proc shows them: the IPv4 tables as a tree, IPv6
@@ -226,10 +153,10 @@ static void network_mode(struct report *r, const struct place_config *c, int pro
 {
 	bool caught = all_is_local(proc);
 
-	item(r, "network",
-	     c->capture ? "every connection caught" : "no route to any address",
-	     caught ? "every connection caught" : "no route to any address",
-	     caught == c->capture);
+	attest_item(r, "network",
+		    c->capture ? "every connection caught" : "no route to any address",
+		    caught ? "every connection caught" : "no route to any address",
+		    caught == c->capture);
 }
 
 /* ---- guarded paths of rw mounts ------------------------------------------------- */
@@ -292,7 +219,8 @@ static void guards(struct report *r, const struct place_config *c, int proc)
 			ro = read && mounted_ro(b.data, path);
 			snprintf(name, sizeof(name), "protected %s/%s",
 				 c->mounts[i].target, g->path);
-			item(r, name, "read-only", ro ? "read-only" : "writable", ro);
+			attest_item(r, name, "read-only", ro ? "read-only" : "writable",
+				    ro);
 		}
 }
 

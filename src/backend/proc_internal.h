@@ -20,7 +20,8 @@ struct proc_program {
 	int (*plan)(struct plan *p, const struct place_config *c, const void *arg,
 		    struct cove_error *err);
 	const void *plan_arg;
-	const struct cgroup_limits *limits; /* NULL: the spec's, judged */
+	const struct cgroup_limits *limits; /* NULL: the spec's */
+	uint32_t held; /* CG_* that do not depend on a cgroup: one may be missing */
 	bool machine; /* a monitor: the limits of the spec are not for it */
 };
 

@@ -27,6 +27,8 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 
 #define RESTORE_MS 30000
 
@@ -37,25 +39,44 @@ static const char *fs_file(struct cove_error *err)
 	return program_find(cache, "cove-fs", "COVE_FS", err);
 }
 
+/* For a save, see vm_save.c; the file is there already if it holds something. */
+static int open_control(struct vm *vm, int *ret, struct cove_error *err)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return fail(err, COVE_EIO, errno, "files: control channel");
+	close_fd(&vm->fs_control);
+	vm->fs_control = pair[0];
+	*ret = pair[1];
+	return 0;
+}
+
 /* In the machine's cgroup, which is the place's. */
 static int start_fs(struct place *p, const struct place_config *c, int port,
 		    struct cove_error *err)
 {
-	static const char *const argv[] = {"cove-fs", NULL};
+	const char *const argv[] = {"cove-fs", c->state ? "restored" : NULL, NULL};
+	static const struct cgroup_limits none;
+	cleanup_fd int control = -1;
 	struct place_config own = *c;
 	struct proc_program fs = {
 		.path = fs_file(err),
 		.argv = argv,
 		/* no filter: it sets its own before it reads the first byte */
-		.fds = {port},
-		.n_fds = 1,
+		.n_fds = 3,
 		.plan = proc_plan,
+		.limits = &none,
+		.held = ~0u,
 	};
 	struct place *f = &p->vm->fs;
 	int r;
 
-	if (!fs.path)
+	if (!fs.path || open_control(p->vm, &control, err) < 0)
 		return err->code;
+	fs.fds[0] = port;
+	fs.fds[1] = control;
+	fs.fds[2] = p->vm->fs_tables;
 	own.capture = false;
 	own.cgroup_made = NULL;
 	f->cgroup = p->cgroup;
@@ -92,10 +113,10 @@ static int restore(struct vm *vm, const char *dir, struct cove_error *err)
 	return qmp_event(q, "RESUME", RESTORE_MS, err);
 }
 
-/* ---- three ways to start -------------------------------------------------------- */
+/* ---- four ways to start -------------------------------------------------------- */
 
 /* The monitor and cove-fs; QEMU gets ready while cove-fs starts. */
-static int launch(struct place *p, const struct place_config *c,
+int vm_launch_all(struct place *p, const struct place_config *c,
 		  const struct vm_root *root, struct qemu_machine *m,
 		  struct vm_channels *ch, struct cove_error *err)
 {
@@ -119,7 +140,7 @@ static int start_restored(struct place *p, const struct place_config *c,
 
 	*ret_broken = false;
 	m.incoming = true;
-	if (launch(p, c, &root, &m, ch, err) < 0)
+	if (vm_launch_all(p, c, &root, &m, ch, err) < 0)
 		return err->code;
 	vm->restored = true;
 	if (restore(vm, vm->template.dir, err) == 0)
@@ -139,7 +160,7 @@ static int start_booted(struct place *p, const struct place_config *c,
 		return err->code;
 	vm_machine_boots(&m, &vm->host);
 	vm->restored = false;
-	if (launch(p, c, &root, &m, ch, err) < 0)
+	if (vm_launch_all(p, c, &root, &m, ch, err) < 0)
 		return err->code;
 	return vm_wait_ready(ch->link[0], vm->lifeline, err);
 }
@@ -153,6 +174,7 @@ static void take_back(struct place *p, struct vm_channels *ch)
 	close_fd(&p->alarm);
 	close_fd(&vm->lifeline);
 	close_fd(&vm->unused_net);
+	close_fd(&vm->fs_control);
 	qmp_clear(&vm->qmp);
 	proc_kill(p);
 	proc_release(&vm->fs);
@@ -191,13 +213,16 @@ static int start_from_template(struct place *p, const struct place_config *c,
 static int start(struct place *p, const struct place_config *c, struct vm_channels *ch,
 		 struct cove_error *err)
 {
-	bool broken;
+	bool broken = false;
 	int r;
 
 	if (vm_gather(&p->vm->host, c, err) < 0)
 		return err->code;
-	r = start_from_template(p, c, ch, &broken, err);
-	if (r < 0 && broken) {
+	if (c->state)
+		r = vm_start_saved(p, c, ch, err);
+	else
+		r = start_from_template(p, c, ch, &broken, err);
+	if (r < 0 && !c->state && broken) {
 		log_line(LOG_WARNING, "backend vm: %s: booting without a template",
 			 err->msg);
 		r = start_booted(p, c, ch, err);
@@ -206,14 +231,18 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 		return err->code;
 	p->link = take_fd(&ch->link[0]);
 	p->silence_ms = VM_SILENCE_MS;
+	p->vm->swap = c->spec->resources.swap_bytes;
+	p->vm->cpus_milli = c->spec->resources.cpus_milli;
 	*(c->capture ? &p->net : &p->vm->unused_net) = take_fd(&ch->net[0]);
 	return 0;
 }
 
 static void vm_release(struct place *p)
 {
-	if (p->vm)
+	if (p->vm) {
 		take_back(p, NULL);
+		close_fd(&p->vm->fs_tables);
+	}
 	free(p->vm);
 	p->vm = NULL;
 }
@@ -229,14 +258,21 @@ static int vm_start(struct place *p, const struct place_config *c, struct cove_e
 	if (!p->vm)
 		return fail_nomem(err);
 	p->vm->fs = place_none();
-	p->vm->lifeline = p->vm->unused_net = -1;
+	p->vm->lifeline = p->vm->unused_net = p->vm->fs_control = -1;
+	p->vm->fs_tables = memfd_create("cove-fs-tables", MFD_CLOEXEC);
 	p->vm->qmp.fd = -1;
 	vm_channels_init(&ch);
-	r = start(p, c, &ch, err);
+	r = p->vm->fs_tables < 0 ? fail(err, COVE_EIO, errno, "memory for tables")
+				 : start(p, c, &ch, err);
 	vm_channels_clear(&ch);
 	if (r < 0)
 		vm_release(p);
 	return r;
+}
+
+static int vm_freeze(struct place *p, bool on, struct cove_error *err)
+{
+	return qmp_call(&p->vm->qmp, on ? "stop" : "cont", NULL, NULL, err);
 }
 
 const struct backend backend_vm = {
@@ -249,6 +285,7 @@ const struct backend backend_vm = {
 	.set_limits = vm_set_limits,
 	.freeze = vm_freeze,
 	.explain = vm_explain,
+	.saver = &vm_saver,
 	.kill = proc_kill,
 	.release = vm_release,
 };

@@ -13,11 +13,11 @@
 #include "base/util.h"
 #include "ipc/vmm.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -115,20 +115,45 @@ static const char *find_last(const struct words *w, const char *what)
 	return found;
 }
 
+/* "[    1.234567] ": how much of it is at the beginning of this text. */
+static size_t stamp(const char *text)
+{
+	size_t n = *text == '[' ? strspn(text + 1, " .0123456789") + 1 : 0;
+
+	return n && text[n] == ']' && text[n + 1] == ' ' ? n + 2 : 0;
+}
+
+/* Where the lines end that say most: after a panic comes what no reader needs, but for
+ * the line that names the process. */
+static size_t telling_end(const struct words *w)
+{
+	const char *panic = find_last(w, PANIC), *end = w->text + w->n;
+
+	for (int i = 0; panic && i < 2; i++) {
+		panic = memchr(panic, '\n', (size_t)(end - panic));
+		panic += panic != NULL;
+	}
+	return panic ? (size_t)(panic - w->text) : w->n;
+}
+
 /* The last lines, on one; "": the console said nothing. */
 static void quote(const struct words *w, char *out, size_t size)
 {
-	size_t end = w->n, begin, lines = 0, at = 0;
+	size_t end = telling_end(w), begin, lines = 0, at = 0;
+	const char *line;
 
 	while (end && !printable(w->text[end - 1]))
 		end--;
 	begin = end;
-	while (begin && end - begin < size - 1) {
-		if (w->text[begin - 1] == '\n' && ++lines == QUOTE_LINES)
-			break;
-		begin--;
-	}
+	while (begin && lines < QUOTE_LINES && end - begin < size - 1)
+		lines += w->text[--begin] == '\n';
+	/* Not a part of a line, unless that is all there is. */
+	line = begin ? memchr(w->text + begin, '\n', end - begin) : NULL;
+	if (line)
+		begin = (size_t)(line - w->text);
 	for (size_t i = begin; i < end && at + 4 < size; i++) {
+		if (i == 0 || w->text[i - 1] == '\n')
+			i += stamp(w->text + i);
 		if (w->text[i] == '\n' && at)
 			at += (size_t)snprintf(out + at, size - at, " | ");
 		else if (printable(w->text[i]))
@@ -158,12 +183,14 @@ int vm_quote(int lifeline, struct cove_error *err)
 
 /* ---- our processes -------------------------------------------------------------- */
 
-/* The process stays to be collected. */
-static struct fate fate_of(int pidfd)
+/* The process stays to be collected. wait_ms: for one that is about to end. */
+static struct fate fate_of(int pidfd, int wait_ms)
 {
-	siginfo_t si = {0};
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 	int options = WEXITED | WNOHANG | WNOWAIT | __WALL;
+	siginfo_t si = {0};
 
+	poll(&p, 1, wait_ms);
 	if (pidfd < 0 || waitid(P_PIDFD, (id_t)pidfd, &si, options) < 0)
 		return (struct fate){UNKNOWN, 0};
 	if (si.si_pid == 0)
@@ -207,7 +234,7 @@ static bool blame(const struct place *p, const char *who, struct fate f,
 /* When QEMU ends, cove-fs does so too, and says nothing by that. */
 static bool files_ended(const struct place *p, bool qemu_runs, struct cove_error *why)
 {
-	struct fate f = fate_of(p->vm->fs.pidfd);
+	struct fate f = fate_of(p->vm->fs.pidfd, 0);
 
 	if (f.how != SIGNAL && !(qemu_runs && f.how == EXIT))
 		return false;
@@ -285,7 +312,7 @@ static void explain(struct place *p, enum place_trouble t, struct words *w,
 	if (told && w->qemu.how == RUNS && t != PLACE_SILENT)
 		read_words(lifeline, w);
 	if (!told) {
-		if (!blame(p, CALLED_VMM, fate_of(p->pidfd), why))
+		if (!blame(p, CALLED_VMM, fate_of(p->pidfd, LAST_WORDS_MS), why))
 			fail(why, COVE_EGONE, 0, "the machine ended");
 	} else if (w->qemu.how == RUNS) {
 		if (!files_ended(p, true, why))
@@ -330,17 +357,9 @@ int vm_boot_failed(int lifeline, struct cove_error *err)
 
 /* ---- noticing ------------------------------------------------------------------- */
 
+/* QEMU's end ends the link. A machine without its files runs on, and must not. */
 int vm_watch(struct place *p, struct cove_error *err)
 {
-	const int parts[] = {p->pidfd, p->vm->fs.pidfd};
-	cleanup_fd int all = epoll_create1(EPOLL_CLOEXEC);
-
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-		struct epoll_event e = {.events = EPOLLIN};
-
-		if (all < 0 || epoll_ctl(all, EPOLL_CTL_ADD, parts[i], &e) < 0)
-			return fail(err, COVE_EIO, errno, "watch the machine");
-	}
-	p->alarm = take_fd(&all);
-	return 0;
+	p->alarm = fcntl(p->vm->fs.pidfd, F_DUPFD_CLOEXEC, 0);
+	return p->alarm < 0 ? fail(err, COVE_EIO, errno, "watch the machine") : 0;
 }

@@ -31,6 +31,9 @@ struct vm {
 	int lifeline;   /* see roles/vmm.c */
 	int unused_net; /* our end of the port, where nothing is captured */
 	bool restored;  /* from the template, not booted */
+	uint64_t swap;       /* bytes, as it was started */
+	uint32_t cpus_milli; /* the share in force */
+	int fs_control, fs_tables; /* of cove-fs, see fs/serve.h */
 };
 
 /* The other ends of what the monitor gets. */
@@ -60,6 +63,16 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 void vm_channels_init(struct vm_channels *ch);
 void vm_channels_clear(struct vm_channels *ch);
 
+/* vm.c: the monitor and cove-fs. */
+int vm_launch_all(struct place *p, const struct place_config *c,
+		  const struct vm_root *root, struct qemu_machine *m,
+		  struct vm_channels *ch, struct cove_error *err);
+
+/* vm_save.c */
+extern const struct place_saver vm_saver;
+int vm_start_saved(struct place *p, const struct place_config *c, struct vm_channels *ch,
+		   struct cove_error *err);
+
 /* vm_end.c: how it ended, and what its console said last. */
 void vm_explain(struct place *p, enum place_trouble t, struct cove_error *why);
 int vm_watch(struct place *p, struct cove_error *err); /* p->alarm */
@@ -82,10 +95,15 @@ int vm_wait_ready(int link, int lifeline, struct cove_error *err);
 /* vm.c: memory that is a file is not part of what QEMU saves and loads. */
 int vm_ignore_shared(struct qmp *q, struct cove_error *err);
 
-/* vm_attest.c */
-int vm_freeze(struct place *p, bool on, struct cove_error *err);
+/* vm_limits.c */
+int vm_size(struct vm_host *h, const struct spec *s, struct cove_error *err);
+/* Of the processes on the host: the guest's memory, and what they need beside it. */
+struct cgroup_limits vm_cgroup_limits(const struct spec *s, const struct vm_host *h);
+uint32_t vm_held_limits(const struct spec *s); /* CG_* that need none */
 int vm_set_limits(struct place *p, const struct spec *s, bool degraded,
 		  struct cove_error *err);
+
+/* vm_attest.c */
 int vm_attest(struct place *p, const struct place_config *c, json_t *items,
 	      struct cove_error *err);
 

@@ -12,7 +12,6 @@
 #include "seccomp_monitor.h"
 
 #define FIRST_FD 3
-#define VM_TASKS 256
 
 void vm_channels_init(struct vm_channels *ch)
 {
@@ -68,24 +67,11 @@ static const char *vmm_file(struct cove_error *err)
 	return program_find(cache, "cove-vmm", "COVE_VMM", err);
 }
 
-/* The guest's memory, what QEMU needs beside it, and cove-fs. */
-static struct cgroup_limits machine_limits(const struct place_config *c,
-					   const struct vm_host *h)
-{
-	struct cgroup_limits l;
-
-	proc_cgroup_limits(c->spec, &l);
-	if (l.memory_bytes)
-		l.memory_bytes = h->memory + VM_OVERHEAD;
-	l.pids = l.pids ? VM_TASKS : 0;
-	return l;
-}
-
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
 {
-	struct cgroup_limits limits = machine_limits(c, root->host);
-	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", m->incoming ? "shared" : "own"};
+	struct cgroup_limits limits = vm_cgroup_limits(c->spec, root->host);
+	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", m->incoming && !m->saved ? "shared" : "own"};
 	struct proc_program vmm = {
 		.path = vmm_file(err),
 		.argv = argv,
@@ -93,6 +79,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 		.plan = vm_root_plan,
 		.plan_arg = root,
 		.limits = &limits,
+		.held = m->share ? ~0u : vm_held_limits(c->spec),
 		.machine = true,
 	};
 	struct qemu_args args;

@@ -9,13 +9,9 @@
 #include "vm/kvm_probe.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MEMORY_MIN (128ull << 20)
-#define MEMORY_DEFAULT (1024ull << 20)
-#define CPUS_MAX 32
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* ---- KVM: tried once a boot ----------------------------------------------------- */
@@ -132,42 +128,13 @@ int vm_probe(const struct place_config *c, json_t *checks, struct cove_error *er
 
 /* ---- for a start ---------------------------------------------------------------- */
 
-static unsigned whole_cpus(const struct spec *s)
-{
-	unsigned want = (unsigned)((s->resources.cpus_milli + 999) / 1000);
-	cpu_set_t set;
-	unsigned have = sched_getaffinity(0, sizeof(set), &set) == 0
-				? (unsigned)CPU_COUNT(&set)
-				: 1;
-
-	if (!want || want > have)
-		want = have;
-	return want > CPUS_MAX ? CPUS_MAX : want;
-}
-
-static int whole_memory(const struct spec *s, uint64_t *ret, struct cove_error *err)
-{
-	uint64_t want =
-		s->resources.memory_bytes ? s->resources.memory_bytes : MEMORY_DEFAULT;
-
-	if (want < MEMORY_MIN) {
-		fail(err, COVE_EINVAL, 0, "resources.memoryMiB: a machine needs %llu",
-		     MEMORY_MIN >> 20);
-		return hint(err, "--memory %lluM, or --backend process",
-			    MEMORY_MIN >> 20);
-	}
-	*ret = want & ~((1ull << 20) - 1);
-	return 0;
-}
-
 int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error *err)
 {
 	if (qemu_find(h->qemu, err) < 0 ||
 	    qemu_version(h->qemu, c->cache_dir, h->version, err) < 0 ||
 	    kernel_find(&h->kernel, c->kernels, NULL, c->guest, err) < 0 ||
-	    whole_memory(c->spec, &h->memory, err) < 0)
+	    vm_size(h, c->spec, err) < 0)
 		return wrap(err, "backend vm");
-	h->cpus = whole_cpus(c->spec);
 	h->kvm = have_kvm(c->cache_dir);
 	return 0;
 }
@@ -176,13 +143,18 @@ int vm_prepare(const struct place_config *c, struct cove_error *err)
 {
 	struct vm_host h;
 	struct template t;
+	int r;
 
 	if (vm_gather(&h, c, err) < 0)
 		return err->code;
 	if (!h.kvm)
 		log_line(LOG_WARNING, "backend vm: no usable KVM here, so the machine is "
 				      "emulated: isolation holds, speed does not");
-	return vm_template_ensure(&t, &h, c, err);
+	r = vm_template_ensure(&t, &h, c, err);
+	if (r != COVE_EIO)
+		return r;
+	log_line(LOG_WARNING, "backend vm: %s: every start boots", err->msg);
+	return 0;
 }
 
 /* Cheap tests first: most hosts have no kernel installed. */

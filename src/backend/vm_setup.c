@@ -154,6 +154,7 @@ int vm_setup(const struct place *p, const struct place_config *c, struct wire_ou
 	wire_put_attr(o, WIRE_A_SEED, seed, sizeof(seed));
 	wire_put_u32(o, WIRE_A_UID, c->uid);
 	wire_put_u32(o, WIRE_A_GID, c->gid);
+	wire_put_u32(o, WIRE_A_PIDS, c->spec->resources.pids);
 	put_mounts(o, c);
 	clock_gettime(CLOCK_REALTIME, &now);
 	wire_put_u64(o, WIRE_A_TIME_NS,

@@ -87,6 +87,10 @@ enum flag_id {
 	F_MESSAGE,
 	F_VERIFY,
 	F_START,
+	F_WITH_MEMORY,
+	F_FILES_ONLY,
+	F_COUNT,
+	F_NAME,
 	F_OUTPUT,
 	F_RULES,
 	F_DENY,
@@ -285,11 +289,13 @@ int cmd_snapshot(const struct args *a);
 int cmd_snapshots(const struct args *a);
 int cmd_restore(const struct args *a);
 int cmd_clone(const struct args *a);
+int cmd_fork(const struct args *a);
 int cmd_export(const struct args *a);
 int cmd_import(const struct args *a);
 int cmd_volume(const struct args *a);
 int cmd_secret(const struct args *a);
 int cmd_kernel(const struct args *a);
+int cmd_image(const struct args *a);
 int cmd_audit(const struct args *a);
 int cmd_net(const struct args *a);
 int cmd_publish(const struct args *a);

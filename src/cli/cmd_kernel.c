@@ -3,10 +3,11 @@
 #include "cli/json.h"
 #include "cli/term.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
-/* ---- ls --------------------------------------------------------------------------- */
+/* ---- ls ------------------------------------------------------------------------ */
 
 static int print_table(const json_t *list)
 {
@@ -50,14 +51,40 @@ static int list(const struct args *a)
 	return cli_json_list(a, text, print_table);
 }
 
-/* ---- install, build, add
- * ----------------------------------------------------------------- */
+/* ---- install, build, add --------------------------------------------------------- */
+
+/* ^C ends the program that is at work, which is in our process group; the library then
+ * cleans up gigabytes, if it is let. Who does not hear (it was for us alone, or we wait
+ * for somebody) goes the ordinary way soon after. */
+#define PATIENCE 20 /* calls of show_progress(), some ten a second */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signo)
+{
+	interrupted = signo;
+}
+
+static void catch_interrupts(void (*handler)(int))
+{
+	static const int signals[] = {SIGINT, SIGHUP};
+	struct sigaction now, sa = {.sa_handler = handler};
+
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaction(signals[i], &sa, NULL);
+}
 
 static void show_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {
-	int percent = total ? (int)(done * 100.0 / (double)total) : -1;
+	static int ignored;
+	int percent = total ? (int)((double)done * 100 / (double)total) : -1;
 
 	cli_progress(arg, what, percent > 100 ? 100 : percent);
+	if (interrupted && ++ignored > PATIENCE) {
+		catch_interrupts(SIG_DFL);
+		raise(interrupted);
+	}
 }
 
 /* What is there now: its element of the list with --json, its name without. */
@@ -101,8 +128,12 @@ static int make(const struct args *a, int (*fn)(const struct cove_kernel_options
 
 	if (a->n_words > 1)
 		return cli_usage(a->cmd, "%s: one argument too many", a->words[1]);
+	catch_interrupts(on_interrupt);
 	r = fn(&o, &name, &err);
 	cli_progress_end();
+	catch_interrupts(SIG_DFL);
+	if (r < 0 && interrupted)
+		return EXIT_SIGNALLED + interrupted;
 	return r < 0 ? cli_fail("kernel", &err) : print_new(a, name);
 }
 
@@ -128,7 +159,7 @@ static int add(const struct args *a)
 	return print_new(a, a->words[1]);
 }
 
-/* ---- default, rm ------------------------------------------------------------------ */
+/* ---- default, rm --------------------------------------------------------------- */
 
 static int choose(const struct args *a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_snapshot - snapshot, snapshots, snapshot rm, restore. */
+/* cmd_snapshot - snapshot, snapshots, snapshot rm and shred, restore. */
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/term.h"
@@ -8,13 +8,18 @@
 
 static int take(const struct args *a)
 {
+	struct cove_snapshot_options o = {
+		.size = sizeof(o),
+		.flags = cli_has(a, F_WITH_MEMORY) ? COVE_SNAPSHOT_MEMORY : 0,
+		.description = cli_value(a, F_MESSAGE),
+	};
 	struct cove_error err = {0};
 	char what[160];
 	int r;
 
 	snprintf(what, sizeof(what), "snapshot of %.80s", a->words[0]);
 	cli_progress_slow(what);
-	r = cove_snapshot(a->words[0], a->words[1], cli_value(a, F_MESSAGE), &err);
+	r = cove_snapshot_with(a->words[0], a->words[1], &o, &err);
 	cli_progress_end();
 	if (r < 0)
 		return cli_fail("snapshot", &err);
@@ -23,20 +28,20 @@ static int take(const struct args *a)
 	return cli_flush("snapshot", 0);
 }
 
-static int drop(const struct args *a)
+static int drop(const struct args *a, bool shred)
 {
 	struct cove_error err = {0};
 	char question[200];
 	int code;
 
-	snprintf(question, sizeof(question), "Remove snapshot %.64s of %.64s for good?",
-		 a->words[2], a->words[1]);
+	snprintf(question, sizeof(question), "%s snapshot %.64s of %.64s for good?",
+		 shred ? "Shred" : "Remove", a->words[2], a->words[1]);
 	code = cli_ask(a, question, a->words[0]);
 	if (code)
 		return code;
-	return cove_snapshot_remove(a->words[1], a->words[2], &err) < 0
-		       ? cli_fail("snapshot", &err)
-		       : 0;
+	code = shred ? cove_snapshot_shred(a->words[1], a->words[2], &err)
+		     : cove_snapshot_remove(a->words[1], a->words[2], &err);
+	return code < 0 ? cli_fail("snapshot", &err) : 0;
 }
 
 /* "rm NAME TAG" has three words; a sandbox may be called rm as well. */
@@ -44,11 +49,13 @@ int cmd_snapshot(const struct args *a)
 {
 	if (a->n_words == 2)
 		return take(a);
-	if (strcmp(a->words[0], "rm") != 0)
-		return cli_usage(a->cmd, "%s: only 'rm' takes three words", a->words[0]);
-	if (cli_has(a, F_MESSAGE))
-		return cli_usage(a->cmd, "rm takes no description");
-	return drop(a);
+	if (strcmp(a->words[0], "rm") != 0 && strcmp(a->words[0], "shred") != 0)
+		return cli_usage(a->cmd, "%s: only 'rm' and 'shred' take three words",
+				 a->words[0]);
+	if (cli_has(a, F_MESSAGE) || cli_has(a, F_WITH_MEMORY))
+		return cli_usage(a->cmd, "%s takes no description and no memory",
+				 a->words[0]);
+	return drop(a, a->words[0][0] == 's');
 }
 
 /* ---- snapshots ------------------------------------------------------------------ */
@@ -68,8 +75,8 @@ static const char *size_text(double bytes, char *out, size_t n)
 
 static int print_table(const json_t *list)
 {
-	static const char *const heads[] = {"TAG",  "TIME",   "FILES",
-					    "SIZE", "PARENT", "DESCRIPTION"};
+	static const char *const heads[] = {"TAG",    "TIME",   "FILES",      "SIZE",
+					    "MEMORY", "PARENT", "DESCRIPTION"};
 	cleanup_table struct table *t = cli_table_new(ARRAY_LEN(heads), heads);
 	size_t i;
 	json_t *o;
@@ -80,7 +87,8 @@ static int print_table(const json_t *list)
 	{
 		const char *problem = cli_json_text(o, "problem");
 		const char *parent = cli_json_text(o, "parent");
-		char files[24], size[32], when[24];
+		const json_t *memory = json_object_get(o, "memory");
+		char files[24], size[32], mem[32], when[24];
 
 		snprintf(files, sizeof(files), "%lld",
 			 (long long)json_integer_value(json_object_get(o, "files")));
@@ -90,13 +98,16 @@ static int print_table(const json_t *list)
 		snprintf(when, sizeof(when), "%.19s", cli_json_text(o, "time"));
 		if (strlen(when) > 10)
 			when[10] = ' ';
-		const char *cells[] = {cli_json_text(o, "tag"),
-				       when,
-				       files,
-				       size,
-				       parent && *parent ? parent : NULL,
-				       problem ? problem
-					       : cli_json_text(o, "description")};
+		const char *cells[] = {
+			cli_json_text(o, "tag"),
+			when,
+			files,
+			size,
+			memory ? size_text((double)json_integer_value(memory), mem,
+					   sizeof(mem))
+			       : NULL,
+			parent && *parent ? parent : NULL,
+			problem ? problem : cli_json_text(o, "description")};
 		if (cli_table_row(t, cells, NULL) < 0)
 			return -1;
 	}
@@ -154,7 +165,9 @@ int cmd_restore(const struct args *a)
 	if (code)
 		return code;
 	cli_progress_slow("restoring");
-	r = cove_restore(a->words[0], a->words[1], &err);
+	r = cove_restore_with(a->words[0], a->words[1],
+			      cli_has(a, F_FILES_ONLY) ? COVE_RESTORE_FILES_ONLY : 0,
+			      &err);
 	cli_progress_end();
 	return r < 0 ? cli_fail("restore", &err) : 0;
 }

@@ -72,6 +72,19 @@ static const char kernel_help[] =
 	"  cove kernel default host\n"
 	"  cove kernel ls --json\n";
 
+static const char image_help[] =
+	"verbs:\n"
+	"  ls             images that were unpacked, machines that were booted\n"
+	"  rm KEY...      remove some of them, or with --all what no sandbox has\n"
+	"  prepare        boot a machine of this size now, unpack this image now\n"
+	"\n"
+	"examples:\n"
+	"  cove image prepare\n"
+	"  cove image prepare --memory 512MiB --cpus 1 --image tar:debian.tar.xz\n"
+	"  cove image prepare --backend process --image tar:debian.tar.xz\n"
+	"  cove image ls --json\n"
+	"  cove image rm 3f6c\n";
+
 /* What a row of the table of commands has no room for. */
 static const struct {
 	int (*run)(const struct args *a);
@@ -79,6 +92,7 @@ static const struct {
 } more[] = {
 	{cmd_net,    net_help   },
 	{cmd_kernel, kernel_help},
+	{cmd_image,  image_help },
 };
 
 void cli_help_command(const struct command *cmd)

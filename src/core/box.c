@@ -122,10 +122,28 @@ int box_prepare(const struct spec *s, const struct store *st, struct cove_error 
 {
 	const struct backend *be;
 	struct place_config c;
+	struct image image;
+
+	if (host_config(&c, s, st, err) < 0 || backend_pick(&be, &c, err) < 0 ||
+	    image_use(st, s, &image, err) < 0)
+		return err->code;
+	image_release(&image);
+	return be->prepare ? be->prepare(&c, err) : 0;
+}
+
+int box_check_state(const struct spec *s, const struct store *st, const json_t *head,
+		    struct cove_error *err)
+{
+	const struct backend *be;
+	struct place_config c;
 
 	if (host_config(&c, s, st, err) < 0 || backend_pick(&be, &c, err) < 0)
 		return err->code;
-	return be->prepare ? be->prepare(&c, err) : 0;
+	if (!be->saver)
+		return fail(err, COVE_ESTATE, 0, "the memory is a machine's, and this is "
+						 "backend %s",
+			    be->name);
+	return be->saver->check(&c, json_object_get(head, "machine"), err);
 }
 
 int box_probe(const struct backend *be, const struct store *st, json_t *checks,
@@ -151,8 +169,10 @@ static int fill_config(struct box *b, bool degraded, struct cove_error *err)
 	c->arg = b;
 	c->hostname = b->oneshot ? "cove" : b->name;
 	c->cache_dir = b->store->cache;
+	c->image_root = b->image.root[0] ? b->image.root : NULL;
 	c->kernels = b->store->kernels;
 	c->degraded = degraded;
+	c->state = b->state;
 	c->guest = guest_file(err);
 	if (!c->guest || (!b->oneshot && make_hosts(b, err) < 0))
 		return err->code;
@@ -166,6 +186,8 @@ static int start(struct box *b, bool degraded, struct cove_error *err)
 	if (box_backend(&b->spec, b->store, &be, err) < 0)
 		return err->code;
 	if (!b->oneshot && workspace_settle(b->store, b->name, &b->spec, err) < 0)
+		return err->code;
+	if (image_use(b->store, &b->spec, &b->image, err) < 0)
 		return err->code;
 	if (box_make_dirs(b, err) < 0 || fill_config(b, degraded, err) < 0 ||
 	    secrets_fill_spec(b->secrets, &b->spec, err) < 0 || box_net_start(b, err) < 0)
@@ -195,6 +217,7 @@ int box_start(struct box *b, struct store *st, const char *name, struct spec *sp
 	b->paths = NULL;
 	b->guards = NULL;
 	b->volumes = (struct volume_locks){0};
+	b->image = (struct image)IMAGE_NONE;
 	b->notes = NULL;
 	b->lock = -1;
 	b->oneshot = oneshot;
@@ -269,11 +292,27 @@ int box_end(struct box *b, uint64_t *ret_changes, struct cove_error *err)
 			store_clear_run(b->store, b->name);
 		close_fd(&b->lock);
 	}
+	image_release(&b->image);
 	notes_free(take_ptr(b->notes));
 	secrets_free(take_ptr(b->secrets));
 	box_clear_dirs(b);
 	spec_clear(&b->spec);
 	return r;
+}
+
+void box_explain(struct box *b, enum place_trouble t, struct cove_error *why)
+{
+	static const char *const texts[] = {
+		[PLACE_NOT_UP] = "the guest does not answer",
+		[PLACE_ENDED] = "the guest ended",
+		[PLACE_SILENT] = "the guest hangs: no answer",
+	};
+
+	fail(why, COVE_EGONE, 0, "%s", texts[t]);
+	if (b->stopped_for[0])
+		fail(why, COVE_EGONE, 0, "%s", b->stopped_for);
+	else if (b->started && b->place.backend->explain)
+		b->place.backend->explain(&b->place, t, why);
 }
 
 /* ---- reports -------------------------------------------------------------------- */

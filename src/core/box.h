@@ -11,6 +11,7 @@
 #include "core/diskwatch.h"
 #include "core/execs.h"
 #include "core/guard.h"
+#include "core/image.h"
 #include "core/store.h"
 #include "core/volume.h"
 
@@ -26,6 +27,7 @@ struct box {
 	char *paths;           /* storage behind config and mounts */
 	struct guards *guards; /* of rw mounts, or NULL */
 	struct volume_locks volumes;
+	struct image image; /* what its root is made of */
 	char hosts[4200];
 	int lock;
 	bool oneshot;
@@ -37,6 +39,10 @@ struct box {
 	struct trustfiles *trust;   /* core/trustfiles.h; NULL: none */
 	/* core/secret.h; NULL: none. Set before box_start(), which takes them over. */
 	struct secrets *secrets;
+	/* What it goes on from; NULL: it begins. The same. stream: the one that goes on,
+	 * 0: none. */
+	const struct place_state *state;
+	uint32_t state_stream;
 	struct net *net;           /* core/net.h; NULL: no network */
 	int net_events, net_timer; /* one descriptor to poll for all of it; -1 */
 	struct execs execs;        /* whose connection is whose */
@@ -52,7 +58,7 @@ struct box {
 
 /* Makes paths absolute and fills what depends on where cove was called: mount sources,
  * the working directory. Refuses what this build cannot do. */
-int box_resolve_spec(struct spec *s, struct cove_error *err);
+int box_resolve_spec(struct spec *s, const struct store *st, struct cove_error *err);
 
 /* Which backend a spec gets on this host. */
 int box_backend(const struct spec *s, const struct store *st, const struct backend **ret,
@@ -60,6 +66,9 @@ int box_backend(const struct spec *s, const struct store *st, const struct backe
 /* What a first start makes for all later ones, now, by the caller, who hears of it by log
  * lines; the keeper then finds it. */
 int box_prepare(const struct spec *s, const struct store *st, struct cove_error *err);
+/* Can a saved machine, as its head describes it, go on here? */
+int box_check_state(const struct spec *s, const struct store *st, const json_t *head,
+		    struct cove_error *err);
 int box_probe(const struct backend *be, const struct store *st, json_t *checks,
 	      struct cove_error *err);
 
@@ -80,6 +89,9 @@ void box_check_guards(struct box *b);
 /* box_setup.c: what a guest must know before its first command. */
 struct session;
 int box_setup(const struct box *b, struct session *s, struct cove_error *err);
+
+/* Why the guest is gone, or silent, though nobody asked it to. */
+void box_explain(struct box *b, enum place_trouble t, struct cove_error *why);
 
 /* Ends the guest, and leaves everything else for box_end(). */
 void box_halt(struct box *b);

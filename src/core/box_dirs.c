@@ -181,11 +181,12 @@ static int make_roots(struct box *b, int record, const char *dir, struct strings
 	bool ephemeral = b->spec.storage == STORAGE_EPHEMERAL;
 	int r = 0;
 
-	if (ephemeral && (r = remove_tree_at(record, "root")) == 0)
+	/* A machine that goes on finds what it left. */
+	if (ephemeral && !b->state && (r = remove_tree_at(record, "root")) == 0)
 		r = remove_tree_at(record, "home");
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "storage of the last run");
-	if (provision_wanted(&b->spec) &&
+	if (provision_wanted(&b->spec) && !b->state &&
 	    provision_install(b->store, &b->spec, record, err) < 0)
 		return err->code;
 	if (!ephemeral || provision_wanted(&b->spec)) {
@@ -193,7 +194,7 @@ static int make_roots(struct box *b, int record, const char *dir, struct strings
 			return fail(err, COVE_EIO, errno, "home directory");
 		b->config.home_dir = keepf(str, dir, "home");
 	}
-	if (b->spec.image.kind == IMAGE_ROOTFS) {
+	if (spec_image_is_tree(&b->spec)) {
 		r = make_layer(record, "root", 0755);
 		if (r < 0)
 			return fail(err, COVE_EIO, -r, "layer of the image");
@@ -205,7 +206,7 @@ static int make_roots(struct box *b, int record, const char *dir, struct strings
 bool box_needs_record(const struct box *b)
 {
 	const struct spec *s = &b->spec;
-	bool disk = s->storage == STORAGE_PERSISTENT || s->image.kind == IMAGE_ROOTFS ||
+	bool disk = s->storage == STORAGE_PERSISTENT || spec_image_is_tree(s) ||
 		    provision_wanted(s);
 
 	/* rw: what is guarded and appears all the same goes to quarantine */

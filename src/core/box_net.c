@@ -280,7 +280,8 @@ int box_net_listen(struct box *b, struct cove_error *err)
 	int r = 0;
 
 	if (b->egress && b->place.net >= 0)
-		r = egress_take_stream(b->egress, &b->place.net, err);
+		r = egress_take_stream_anew(b->egress, &b->place.net, b->place.net_nonce,
+				       sizeof(b->place.net_nonce), err);
 	else if (b->egress)
 		r = egress_take_sockets(b->egress, b->place.capture, err);
 	if (r < 0)

@@ -57,6 +57,17 @@ static int put_secret(struct wire_out *o, const struct secret *s)
 	return 0;
 }
 
+/* For a guest that has been set up in another life. */
+static int resume_payload(const struct box *b, struct wire_out *o, size_t *ret_n,
+			  struct cove_error *err)
+{
+	if (b->place.backend->saver->resume(&b->place, &b->config, o, err) < 0)
+		return err->code;
+	wire_put_u32(o, WIRE_A_STREAM, b->state_stream);
+	*ret_n = o->len;
+	return o->overflow ? fail(err, COVE_EINVAL, 0, "resume: too large") : 0;
+}
+
 int box_setup_payload(const struct box *b, uint8_t *payload, size_t *ret_n,
 		      struct cove_error *err)
 {
@@ -70,6 +81,8 @@ int box_setup_payload(const struct box *b, uint8_t *payload, size_t *ret_n,
 	for (size_t i = 0; b->secrets && i < b->secrets->n; i++)
 		if (put_secret(&o, &b->secrets->v[i]) < 0)
 			return fail_nomem(err);
+	if (b->state)
+		return resume_payload(b, &o, ret_n, err);
 	if (has_files(b))
 		wire_put_str(&o, WIRE_A_PATH, SECRET_DIR);
 	if (b->place.backend->setup &&

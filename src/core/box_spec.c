@@ -17,11 +17,10 @@ static int refuse_unsupported(const struct spec *s, struct cove_error *err)
 	}
 	if (s->services && json_array_size(s->services))
 		return fail(err, COVE_EUNSUPPORTED, 0, "services: not in this build");
-	if (s->image.kind != IMAGE_HOST && s->image.kind != IMAGE_ROOTFS) {
-		fail(err, COVE_EUNSUPPORTED, 0,
-		     "image: only 'host' and 'rootfs:DIR' work in "
-		     "this build");
-		return hint(err, "unpack the image into a directory and use rootfs:DIR");
+	if (s->image.kind != IMAGE_HOST && !spec_image_is_tree(s)) {
+		fail(err, COVE_EUNSUPPORTED, 0, "image: '%s' is not in this build",
+		     spec_image_prefix(s->image.kind));
+		return hint(err, "host, rootfs:DIR and tar:FILE work");
 	}
 	return 0;
 }
@@ -176,9 +175,9 @@ static int resolve_policy_file(struct spec *s, struct cove_error *err)
 	return r;
 }
 
-int box_resolve_spec(struct spec *s, struct cove_error *err)
+int box_resolve_spec(struct spec *s, const struct store *st, struct cove_error *err)
 {
-	if (refuse_unsupported(s, err) < 0)
+	if (refuse_unsupported(s, err) < 0 || image_resolve(st, s, err) < 0)
 		return err->code;
 	if (s->image.kind == IMAGE_ROOTFS &&
 	    make_absolute(&s->image.value, err, "image") < 0)

@@ -6,6 +6,7 @@
 #include "core/audit.h"
 #include "core/box.h"
 #include "core/netrules.h"
+#include "core/secret.h"
 #include "core/snapshot_impl.h"
 #include "core/store_impl.h"
 
@@ -153,7 +154,7 @@ int clone_spec(struct store *st, const struct spec *from, const char *new_name,
 	if (r == 0 && ret->name)
 		r = spec_set(ret, "name", new_name, err);
 	if (r == 0)
-		r = box_resolve_spec(ret, err);
+		r = box_resolve_spec(ret, st, err);
 	if (r < 0)
 		spec_clear(ret);
 	return r;
@@ -189,12 +190,13 @@ static int copy_layers(struct cloning *k, struct cove_error *err)
 	return 0;
 }
 
-/* Home, image root and masks; with ephemeral storage they begin anew anyway. */
+/* Home, image root and masks; with ephemeral storage they begin anew anyway, unless its
+ * memory goes on, too. */
 static int copy_rest(struct cloning *k, struct cove_error *err)
 {
 	static const char *const units[] = {"home", "root", "mask"};
 
-	if (k->spec->storage == STORAGE_EPHEMERAL)
+	if (k->spec->storage == STORAGE_EPHEMERAL && !k->c->memory)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(units); i++)
 		if (there(k->c->files, units[i]) &&
@@ -216,13 +218,27 @@ static int copy_rules(struct cloning *k, struct cove_error *err)
 	return r;
 }
 
+/* What stands for its secrets is in its memory: if that goes on, so do they. */
+static int copy_placeholders(struct cloning *k, struct cove_error *err)
+{
+	cleanup_buf struct buf text = BUF_INIT(1 << 20);
+	int r = k->c->memory ? read_file_at(k->c->record, SECRET_PLACEHOLDERS, &text)
+			     : -ENOENT;
+
+	if (r == 0)
+		r = write_file_atomic(k->dir, SECRET_PLACEHOLDERS, text.data, text.len,
+				      0600, 0);
+	return r < 0 && r != -ENOENT ? fail(err, COVE_EIO, -r, "placeholders of secrets")
+				     : 0;
+}
+
 static int fill(struct cloning *k, struct cove_error *err)
 {
 	k->tree.tick = cut_tick;
 	k->tree.arg = k->c;
 	if (copy_layers(k, err) < 0 || copy_rest(k, err) < 0)
 		return err->code;
-	if (copy_rules(k, err) < 0)
+	if (copy_rules(k, err) < 0 || copy_placeholders(k, err) < 0)
 		return err->code;
 	/* From here on the original may go on; what is new only has to last. */
 	if (cut_release(k->c, err) < 0 || store_write_spec(k->dir, k->spec, 0, err) < 0)

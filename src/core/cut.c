@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#define QUIET_MS 20000 /* for a guest to finish what it is about */
 #define RENEW_MS 15000 /* the keeper's lease is four times as long */
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -136,17 +137,37 @@ int record_open(struct store *st, const char *name, struct cove_error *err)
 	return fd < 0 ? fail(err, COVE_EIO, errno, "directory of %s", name) : fd;
 }
 
+/* 1: it holds still; 0: it is about to. */
+static int ask_hold(struct cut *c, struct cove_error *err)
+{
+	json_t *answer = NULL, *args = c->memory ? json_pack("{s:b}", "memory", 1) : NULL;
+	int r = session_keeper(c->keeper, "freeze", args, &answer, err);
+
+	if (r == 0)
+		r = json_is_true(json_object_get(answer, "frozen"));
+	json_decref(answer);
+	return r;
+}
+
 static int hold(struct cut *c, struct cove_error *err)
 {
 	static const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-	int r = session_keeper(c->keeper, "freeze", NULL, NULL, err);
+	static const struct timespec moment = {.tv_nsec = 2 * 1000 * 1000};
+	int64_t until = now_ms() + QUIET_MS;
+	int r = ask_hold(c, err);
 
 	/* We have the lock: whoever had it before us and was killed is about to be
 	 * noticed by the keeper. */
-	for (int i = 0; r == COVE_ESTATE && i < 50; i++) {
+	for (int i = 0; r == COVE_ESTATE && i < 50 && !c->memory; i++) {
 		nanosleep(&pause, NULL);
-		r = session_keeper(c->keeper, "freeze", NULL, NULL, err);
+		r = ask_hold(c, err);
 	}
+	while (r == 0 && now_ms() < until) {
+		nanosleep(&moment, NULL);
+		r = ask_hold(c, err);
+	}
+	if (r == 0)
+		r = fail(err, COVE_ETIMEDOUT, 0, "it does not become quiet");
 	c->renew_at = now_ms() + RENEW_MS;
 	return r < 0 ? wrap(err, "hold %s still", c->name) : 0;
 }
@@ -181,12 +202,13 @@ static int settle(struct cut *c, uint32_t flags, struct cove_error *err)
 	return r;
 }
 
-int cut_open(struct cut *c, struct store *st, const char *name, int *keeper,
-	     struct cove_error *err)
+static int open_cut(struct cut *c, struct store *st, const char *name, int *keeper,
+		    bool memory, struct cove_error *err)
 {
 	bool stopped = *keeper < 0;
 	int r = start(c, st, name, err);
 
+	c->memory = memory;
 	if (r == 0)
 		r = settle(c, stopped ? WORKSPACE_STOPPED : 0, err);
 	if (r < 0)
@@ -200,6 +222,18 @@ int cut_open(struct cut *c, struct store *st, const char *name, int *keeper,
 		return store_lock(st, name, &c->run_lock, err);
 	c->keeper = session_new(keeper, err);
 	return c->keeper ? hold(c, err) : err->code;
+}
+
+int cut_open(struct cut *c, struct store *st, const char *name, int *keeper,
+	     struct cove_error *err)
+{
+	return open_cut(c, st, name, keeper, false, err);
+}
+
+int cut_open_memory(struct cut *c, struct store *st, const char *name, int *keeper,
+		    struct cove_error *err)
+{
+	return open_cut(c, st, name, keeper, true, err);
 }
 
 int cut_open_snapshot(struct cut *c, struct store *st, const char *name, const char *tag,

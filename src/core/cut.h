@@ -29,6 +29,7 @@ struct cut {
 	int run_lock;  /* of a stopped sandbox */
 	struct volume_locks volumes; /* of it, for whoever copies them */
 	struct session *keeper;      /* of a running one: holds it still */
+	bool memory;                 /* ... such that its memory can be saved */
 	int64_t renew_at;
 	struct cove_error broken; /* why the cut is worth nothing; code 0: it holds */
 };
@@ -37,6 +38,9 @@ struct cut {
  * one. COVE_ESTATE: it is not stopped after all. Undone by cut_clear() in every case. */
 int cut_open(struct cut *c, struct store *st, const char *name, int *keeper,
 	     struct cove_error *err);
+/* The same of one that runs, quiet enough for its memory to be saved. */
+int cut_open_memory(struct cut *c, struct store *st, const char *name, int *keeper,
+		    struct cove_error *err);
 /* A snapshot: neither state matters. */
 int cut_open_snapshot(struct cut *c, struct store *st, const char *name, const char *tag,
 		      struct cove_error *err);

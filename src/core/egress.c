@@ -431,15 +431,27 @@ int egress_take_sockets(struct egress_host *h, int fds[CAPTURE_FDS],
 	return r < 0 ? fail(err, COVE_EIO, -r, "network: listen") : 0;
 }
 
-int egress_take_stream(struct egress_host *h, int *fd, struct cove_error *err)
+int egress_take_stream_anew(struct egress_host *h, int *fd, const uint8_t *nonce,
+			    size_t n, struct cove_error *err)
 {
+	char hex[2 * 32 + 1] = "";
 	int r;
 
+	for (size_t i = 0; i < n && i < 32; i++)
+		snprintf(hex + 2 * i, 3, "%02x", nonce[i]);
 	if (settle(h, err) < 0)
 		return err->code;
-	r = egress_send(h, json_pack("{s:s}", "t", "stream"), fd, 1);
+	r = egress_send(h, json_pack("{s:s, s:s}", "t", "stream", "nonce", hex), fd,
+			1);
 	close_fd(fd);
 	return r < 0 ? fail(err, COVE_EIO, -r, "network: stream") : 0;
+}
+
+int egress_take_stream(struct egress_host *h, int *fd, struct cove_error *err)
+{
+	static const uint8_t none[16];
+
+	return egress_take_stream_anew(h, fd, none, sizeof(none), err);
 }
 
 int egress_authority_ask(struct egress_host *h, bool java, struct cove_error *err)

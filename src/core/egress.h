@@ -88,6 +88,9 @@ int egress_take_sockets(struct egress_host *h, int fds[CAPTURE_FDS],
 
 /* The same of a machine, its one stream (ipc/netmux.h); takes it. */
 int egress_take_stream(struct egress_host *h, int *fd, struct cove_error *err);
+/* ... of one that goes on from a saved state: its stream begins with these bytes. */
+int egress_take_stream_anew(struct egress_host *h, int *fd, const uint8_t *nonce,
+			    size_t n, struct cove_error *err);
 
 struct egress_change {
 	uint64_t generation;

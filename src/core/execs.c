@@ -102,6 +102,17 @@ const struct exec_info *execs_find(const struct execs *x, uint32_t pid, uint64_t
 	return found && started <= found->known ? found : NULL;
 }
 
+void execs_adopt(struct execs *x, const struct exec_info *e)
+{
+	struct exec_info *p = e->pid ? place(x) : NULL;
+
+	if (!p)
+		return;
+	*p = *e;
+	p->stream = 0;
+	p->number = ++x->next;
+}
+
 void execs_clear(struct execs *x)
 {
 	free(x->v);

@@ -37,6 +37,8 @@ bool execs_offline(struct execs *x, uint32_t stream);
 /* The command that began with this process, the latest one; NULL: none. A process that
  * started after its number was told has inherited the number only. */
 const struct exec_info *execs_find(const struct execs *x, uint32_t pid, uint64_t started);
+/* One that was started in another life of the machine. */
+void execs_adopt(struct execs *x, const struct exec_info *e);
 void execs_clear(struct execs *x);
 
 #endif

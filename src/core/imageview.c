@@ -34,10 +34,8 @@ static int path_of(int fd, char out[PATH_MAX])
 	return 0;
 }
 
-int imageview_open(struct imageview *im, const struct spec *s)
+int imageview_open(struct imageview *im, const char *path)
 {
-	const char *path = s->image.kind == IMAGE_ROOTFS ? s->image.value : "/";
-
 	im->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (im->root < 0 || path_of(im->root, im->path) < 0)
 		return -ENOENT;

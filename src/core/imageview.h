@@ -7,8 +7,6 @@
 #ifndef COVE_CORE_IMAGEVIEW_H
 #define COVE_CORE_IMAGEVIEW_H
 
-#include "spec/spec.h"
-
 #include <limits.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -18,7 +16,8 @@ struct imageview {
 	char path[PATH_MAX]; /* on the host; "" for "/" */
 };
 
-int imageview_open(struct imageview *im, const struct spec *s); /* 0 or -errno */
+/* path: its root on the host. 0 or -errno. */
+int imageview_open(struct imageview *im, const char *path);
 void imageview_close(struct imageview *im);
 /* A descriptor (O_CLOEXEC is added), or -errno. */
 int imageview_look(const struct imageview *im, const char *path, int flags);

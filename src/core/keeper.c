@@ -7,6 +7,7 @@
 #include "spec/state.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -19,6 +20,8 @@
 #include <time.h>
 
 #define STOP_GRACE_MS 5000
+#define HELLO_MS 10000 /* for its first word */
+#define REST_MAX 1000  /* reads, of what a guest left when it ended */
 
 int64_t keeper_now(void)
 {
@@ -82,21 +85,25 @@ static void read_guest(void *owner)
 	guest_ready(owner);
 }
 
-static int setup(struct keeper *k, const char *name, bool degraded,
-		 struct cove_error *err)
+static int setup(struct keeper *k, const struct keeper_options *o, struct cove_error *err)
 {
 	struct spec spec;
 	int r;
 
-	if (store_open(&k->store, err) < 0 || store_load(&k->store, name, &spec, err) < 0)
+	if (store_open(&k->store, err) < 0 || store_load(&k->store, o->name, &spec, err) < 0)
 		return err->code;
+	if (o->state && restore_open(k, o->state, err) < 0) {
+		spec_clear(&spec);
+		return err->code;
+	}
 	k->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (k->epfd < 0 || watch_signals(k) < 0) {
 		spec_clear(&spec);
 		return fail(err, COVE_EIO, errno, "event loop");
 	}
-	if (box_start(&k->box, &k->store, name, &spec, false, degraded, err) < 0)
+	if (box_start(&k->box, &k->store, o->name, &spec, false, o->degraded, err) < 0)
 		return err->code;
+	restore_adopt(k);
 	r = conn_init(k, &k->guest, take_fd(&k->box.place.link), W_GUEST, 0);
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "link");
@@ -104,6 +111,9 @@ static int setup(struct keeper *k, const char *name, bool degraded,
 		return fail(err, COVE_EIO, errno, "event loop");
 	if (keeper_send_setup(k, err) < 0)
 		return err->code;
+	if (k->box.place.alarm >= 0 && keeper_watch(k, k->box.place.alarm, W_ALARM) < 0)
+		return fail(err, COVE_EIO, errno, "event loop");
+	k->pulse.limit_ms = k->box.place.silence_ms;
 	k->box.owner = k;
 	k->box.owner_reads = read_guest;
 	k->idle_since = keeper_now();
@@ -112,26 +122,48 @@ static int setup(struct keeper *k, const char *name, bool degraded,
 	return listen_socket(k, err);
 }
 
+/* One that has a SETUP to do answers when that is done; what failed it says by BYE. */
+static int first_frames(struct keeper *k, bool *ret_up, struct cove_error *err)
+{
+	struct wire_frame f;
+	int r = 0;
+
+	while ((r = link_next(&k->guest.link, &f)) > 0) {
+		*ret_up = *ret_up || f.type == WIRE_PONG ||
+			  (f.type == WIRE_HELLO && !k->box.place.backend->setup);
+		if (f.type == WIRE_BYE && relay_from_guest(k, &f) == 0)
+			return fail(err, COVE_EGONE, 0, "the guest: %s", k->reason);
+	}
+	return r;
+}
+
 /* The start counts only when the guest has answered: the link is up, not just the
  * process. */
-static int wait_hello(struct keeper *k, struct cove_error *err)
+static int wait_up(struct keeper *k, struct cove_error *err)
 {
-	int64_t until = keeper_now() + 10000;
+	uint32_t may_take = k->box.place.silence_ms;
+	int64_t until = keeper_now() + (may_take > HELLO_MS ? may_take : HELLO_MS);
+	bool up = false;
+	int r = 0;
 
-	while (!k->guest.link.hello_seen) {
+	if (k->box.place.backend->setup)
+		r = conn_send(&k->guest, WIRE_PING, 0, 0, NULL, 0);
+	while (r >= 0 && keeper_now() < until && !up) {
 		struct epoll_event e;
-		struct wire_frame f;
-		int r;
 
-		if (conn_flush(&k->guest) < 0 || keeper_now() > until)
-			return fail(err, COVE_EGONE, 0, "the guest does not answer");
-		if (epoll_wait(k->epfd, &e, 1, 1000) <= 0 || e.data.u64 >> 32 != W_GUEST)
+		r = conn_flush(&k->guest);
+		if (r < 0 || epoll_wait(k->epfd, &e, 1, 1000) <= 0)
 			continue;
-		r = link_fill(&k->guest.link);
-		if (r < 0 || link_next(&k->guest.link, &f) < 0)
-			return fail(err, COVE_EGONE, 0, "the guest ended at once");
+		if (e.data.u64 >> 32 == W_ALARM)
+			r = -EPIPE;
+		else if (e.data.u64 >> 32 == W_GUEST)
+			r = link_fill(&k->guest.link);
+		if (first_frames(k, &up, err) < 0)
+			r = -EPIPE;
 	}
-	return 0;
+	if (!up && !err->code)
+		box_explain(&k->box, PLACE_NOT_UP, err);
+	return up ? 0 : err->code;
 }
 
 /* ---- life ----------------------------------------------------------------------- */
@@ -200,22 +232,65 @@ static void client_ready(struct keeper *k, struct client *c)
 		c->dead = true;
 }
 
+/* It is gone, or as good as; who ended it on purpose has said so before. */
+static void guest_lost(struct keeper *k, enum place_trouble t)
+{
+	struct cove_error why = {0};
+
+	k->ending = true;
+	if (k->reason[0])
+		return;
+	box_explain(&k->box, t, &why);
+	snprintf(k->reason, sizeof(k->reason), "%.199s", why.msg);
+	snprintf(k->tip, sizeof(k->tip), "%s", why.hint);
+}
+
 static void guest_ready(struct keeper *k)
 {
 	struct wire_frame f;
 	int r = link_fill(&k->guest.link), more = 0, bad = 0;
 
+	if (r > 0)
+		pulse_heard(&k->pulse);
 	while (!bad && (more = link_next(&k->guest.link, &f)) > 0)
 		bad = relay_from_guest(k, &f);
 	if (bad < 0 || more < 0) {
 		snprintf(k->reason, sizeof(k->reason), "the guest broke the protocol");
 		k->ending = true;
 	} else if (r < 0) {
-		if (!k->reason[0])
-			snprintf(k->reason, sizeof(k->reason), "%s",
-				 k->box.stopped_for[0] ? k->box.stopped_for
-						       : "the guest ended");
-		k->ending = true;
+		guest_lost(k, PLACE_ENDED);
+	}
+}
+
+/* A part of its place has ended. What the guest said before comes first. */
+static void place_ended(struct keeper *k)
+{
+	struct pollfd p = {.fd = k->guest.fd, .events = POLLIN};
+
+	for (int i = 0; !k->ending && i < REST_MAX && poll(&p, 1, 0) > 0; i++)
+		guest_ready(k);
+	guest_lost(k, PLACE_ENDED);
+}
+
+/* A command that runs, or a frame that it has not taken: a guest that is well answers. */
+static bool owes_answer(const struct keeper *k)
+{
+	return !k->freezer && !k->paused &&
+	       (routes_running(k) || k->main.running || link_pending(&k->guest.link));
+}
+
+static void feel_pulse(struct keeper *k)
+{
+	switch (pulse_turn(&k->pulse, keeper_now(), owes_answer(k))) {
+	case PULSE_WELL:
+		break;
+	case PULSE_ASK:
+		if (conn_send(&k->guest, WIRE_PING, 0, 0, NULL, 0) < 0)
+			k->ending = true;
+		break;
+	case PULSE_LOST:
+		guest_lost(k, PLACE_SILENT);
+		break;
 	}
 }
 
@@ -230,7 +305,8 @@ static void arm_timer(struct keeper *k)
 {
 	int64_t next = 0, idle = (int64_t)k->box.spec.resources.idle_ms;
 	struct itimerspec t = {0};
-	int64_t due[6] = {k->ttl_at,
+	int64_t due[7] = {k->ttl_at,
+			  k->pulse.due_ms,
 			  k->kill_at,
 			  k->thaw_at,
 			  keeper_audit_due(k),
@@ -289,6 +365,9 @@ static void handle(struct keeper *k, const struct epoll_event *e)
 	case W_GUEST:
 		if (e->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 			guest_ready(k);
+		break;
+	case W_ALARM:
+		place_ended(k);
 		break;
 	case W_SIGNAL:
 		if (read(k->signals, &si, sizeof(si)) != sizeof(si))
@@ -356,6 +435,9 @@ static void loop(struct keeper *k)
 		else if (!k->idle_since)
 			k->idle_since = keeper_now();
 		keeper_audit_turn(k);
+		feel_pulse(k);
+		if (k->ending)
+			break;
 		arm_timer(k);
 		n = epoll_wait(k->epfd, ev, 32, -1);
 		for (int i = 0; i < n && !k->ending; i++)
@@ -367,8 +449,12 @@ static void loop(struct keeper *k)
 
 static void say_goodbye(struct keeper *k)
 {
+	char text[sizeof(k->reason) + sizeof(k->tip) + 1];
+	int n = snprintf(text, sizeof(text), "%s%s%s", k->reason, k->tip[0] ? "\n" : "",
+			 k->tip);
+
 	for (struct client *c = k->clients; c; c = c->next) {
-		conn_send(&c->conn, WIRE_BYE, 0, 0, k->reason, strlen(k->reason));
+		conn_send(&c->conn, WIRE_BYE, 0, 0, text, (size_t)n);
 		conn_flush(&c->conn);
 	}
 	while (k->clients) {
@@ -402,16 +488,18 @@ static void note_end(struct keeper *k)
 		openat(k->store.boxes, k->box.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	snprintf(st.reason, sizeof(st.reason), "%s", k->reason);
+	snprintf(st.hint, sizeof(st.hint), "%s", k->tip);
 	text = state_print(&st);
 	if (text && dir >= 0)
 		write_file_atomic(dir, "state.json", text, strlen(text), 0600, 0);
 	free(text);
 }
 
-int keeper_run(const char *name, bool degraded, int secrets, int report_fd)
+int keeper_run(const struct keeper_options *o)
 {
 	struct keeper *k = calloc(1, sizeof(*k));
 	struct cove_error err = {0};
+	int secrets = o->secrets;
 	uint64_t changes;
 	int r;
 
@@ -426,9 +514,9 @@ int keeper_run(const char *name, bool degraded, int secrets, int report_fd)
 	r = secrets < 0 ? 0 : secrets_receive(&k->box.secrets, secrets, &err);
 	close_fd(&secrets);
 	if (r == 0)
-		r = setup(k, name, degraded, &err);
+		r = setup(k, o, &err);
 	if (r == 0)
-		r = wait_hello(k, &err);
+		r = wait_up(k, &err);
 	if (r == 0)
 		r = keeper_write_secrets(k, &err);
 	if (r == 0)
@@ -438,7 +526,7 @@ int keeper_run(const char *name, bool degraded, int secrets, int report_fd)
 	/* Only now: until its exec the sandbox's child shared our memory, and with it
 	 * this flag, and could not have written its own id maps. */
 	prctl(PR_SET_DUMPABLE, 0);
-	report(report_fd, r, &err);
+	report(o->report, r, &err);
 	if (r == 0) {
 		keeper_net_start(k);
 		loop(k);
@@ -450,6 +538,7 @@ int keeper_run(const char *name, bool degraded, int secrets, int report_fd)
 		keeper_audit_stop(k);
 	}
 	keeper_ports_stop(k);
+	restore_clear(k);
 	close_fd(&k->listener); /* first: who comes now is to find nobody, not a dying one
 				 */
 	say_goodbye(k);

@@ -20,6 +20,12 @@
 /* Runs until the sandbox has ended. secrets: a descriptor (core/secret.h), or -1; closed.
  * report: a descriptor that gets "ok" or the failure of the start (see connect.c), and is
  * closed then. Returns an exit code. */
-int keeper_run(const char *name, bool degraded, int secrets, int report);
+struct keeper_options {
+	const char *name;
+	bool degraded;
+	int secrets, report;
+	const char *state; /* "NAME@TAG": go on from that snapshot's memory; or NULL */
+};
+int keeper_run(const struct keeper_options *o);
 
 #endif

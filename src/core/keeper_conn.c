@@ -41,7 +41,7 @@ int conn_send(struct conn *c, uint8_t type, uint8_t sub, uint32_t id, const void
 
 	if (c->fd < 0)
 		return -EPIPE;
-	if (c->queue.len == 0) {
+	if (c->queue.len == 0 && !c->held) {
 		r = link_send(&c->link, type, sub, id, p, n);
 		if (r != -ENOBUFS)
 			return r;
@@ -78,12 +78,12 @@ int conn_flush(struct conn *c)
 
 	if (r != 0)
 		return r < 0 ? r : 0; /* broken, or the socket is full */
-	return c->queue.len ? flush_queue(c) : 0;
+	return c->queue.len && !c->held ? flush_queue(c) : 0;
 }
 
 void conn_watch(struct keeper *k, struct conn *c, enum what what, uint32_t key)
 {
-	bool want = link_pending(&c->link) || c->queue.len;
+	bool want = link_pending(&c->link) || (c->queue.len && !c->held);
 	struct epoll_event e = {.events = EPOLLIN | (want ? EPOLLOUT : 0),
 				.data.u64 = ((uint64_t)what << 32) | key};
 

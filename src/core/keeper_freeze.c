@@ -28,14 +28,15 @@ static int set_frozen(struct keeper *k, bool on, struct cove_error *err)
 	return p->backend->freeze(p, on, err);
 }
 
-static int hold_still(struct keeper *k, struct cove_error *err)
+int keeper_hold_still(struct keeper *k, struct cove_error *err)
 {
 	if (k->stopping)
 		return fail(err, COVE_ESTATE, 0, "the sandbox is stopping");
-	if (k->freezer || k->paused)
+	if (k->frozen)
 		return 0;
 	if (set_frozen(k, true, err) < 0)
 		return err->code;
+	k->frozen = true;
 	/* A group may have been made for it: noted for whoever sweeps after a crash. */
 	if (k->box.place.has_cgroup && k->box.config.cgroup_made)
 		k->box.config.cgroup_made(k->box.config.arg, &k->box.place.cgroup);
@@ -44,24 +45,34 @@ static int hold_still(struct keeper *k, struct cove_error *err)
 
 static int go_on(struct keeper *k, struct cove_error *err)
 {
-	return k->freezer || k->paused ? 0 : set_frozen(k, false, err);
+	if (!k->frozen || k->freezer || k->paused)
+		return 0;
+	if (set_frozen(k, false, err) < 0)
+		return err->code;
+	k->frozen = false;
+	return 0;
 }
 
 /* ---- for a copy ----------------------------------------------------------------- */
 
+/* With {"memory": true} the guest is asked to be quiet first, which takes a moment: asked
+ * again until "frozen" is true. */
 json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err)
 {
-	(void)args;
+	bool memory = json_is_true(json_object_get(args, "memory"));
+	int r;
+
 	if (k->freezer && k->freezer != k->asking) {
 		fail(err, COVE_ESTATE, 0, "the sandbox is frozen for somebody else");
 		hint(err, "try again in a moment");
 		return NULL;
 	}
-	if (hold_still(k, err) < 0)
+	r = memory ? save_ask(k, err) : keeper_hold_still(k, err);
+	if (r < 0)
 		return NULL;
 	k->freezer = k->asking;
 	k->thaw_at = keeper_now() + FREEZE_LEASE_MS;
-	return json_pack("{s:b}", "frozen", 1);
+	return json_pack("{s:b}", "frozen", k->frozen);
 }
 
 void keeper_thaw(struct keeper *k)
@@ -73,6 +84,7 @@ void keeper_thaw(struct keeper *k)
 	k->freezer = NULL;
 	k->thaw_at = 0;
 	go_on(k, &ignored);
+	save_thawed(k);
 }
 
 json_t *verb_thaw(struct keeper *k, json_t *args, struct cove_error *err)
@@ -110,7 +122,7 @@ static void mark_paused(const struct keeper *k)
 json_t *verb_pause(struct keeper *k, json_t *args, struct cove_error *err)
 {
 	(void)args;
-	if (hold_still(k, err) < 0)
+	if (keeper_hold_still(k, err) < 0)
 		return NULL;
 	k->paused = true;
 	mark_paused(k);

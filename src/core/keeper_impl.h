@@ -6,6 +6,7 @@
 #include "core/box.h"
 #include "core/keeper.h"
 #include "core/ports.h"
+#include "core/pulse.h"
 #include "ipc/link.h"
 
 #define CLIENTS_MAX 256
@@ -13,7 +14,17 @@
 #define RING_MAX (256u * 1024) /* output of the main session kept for attach */
 #define LOG_MAX (8u << 20)     /* then it becomes log.old */
 
-enum what { W_LISTEN = 1, W_GUEST, W_SIGNAL, W_TIMER, W_CLIENT, W_AUDIT, W_NET, W_PORTS };
+enum what {
+	W_LISTEN = 1,
+	W_GUEST,
+	W_ALARM,
+	W_SIGNAL,
+	W_TIMER,
+	W_CLIENT,
+	W_AUDIT,
+	W_NET,
+	W_PORTS
+};
 
 /* One connection: a link plus a queue for what does not fit into its buffer. */
 struct conn {
@@ -22,6 +33,7 @@ struct conn {
 	struct buf queue;
 	size_t queue_done; /* bytes of queue already written */
 	bool want_out;
+	bool held; /* frames wait in the queue: the peer wants silence */
 };
 
 struct client {
@@ -83,6 +95,14 @@ struct main_session {
 	struct buf log_held; /* the possible beginning of a secret */
 };
 
+/* How far the guest is on its way to silence. */
+enum save_step { SAVE_NOT, SAVE_ASKED, SAVE_QUIET, SAVE_CANCELLED };
+
+struct saving {
+	enum save_step step;
+	struct cove_error failed; /* why it did not become quiet; code 0: nothing */
+};
+
 struct keeper {
 	struct store store;
 	struct box box;
@@ -99,11 +119,15 @@ struct keeper {
 	struct client *asking;               /* whose verb is being answered */
 	struct client *freezer;              /* holds the sandbox still; NULL: nobody */
 	int64_t thaw_at;                     /* ms; when that ends at the latest */
+	struct saving saving;                /* of its memory, see keeper_save.c */
+	struct restoring *restoring;         /* it goes on from a saved one; or NULL */
+	bool frozen;                         /* for whichever of both */
 	bool paused;                         /* held still until somebody says otherwise */
 	bool ending;                         /* leave the loop */
 	bool stopping;
 	struct watcher *watchers; /* who answers questions of the network */
-	char reason[200];
+	struct pulse pulse;
+	char reason[200], tip[300]; /* how it ended, and what more is to be said */
 };
 
 /* keeper_conn.c */
@@ -135,6 +159,8 @@ bool main_from_client(struct keeper *k, struct client *c, const struct wire_fram
 void main_client_gone(struct keeper *k, struct client *c);
 void main_pump(struct keeper *k);
 void main_clear(struct keeper *k);
+/* One that was started in another life, under this stream. */
+void main_adopt(struct keeper *k, uint32_t slot, uint32_t pid, bool pty);
 
 /* keeper_setup.c: before the first client. The first queues a frame, the second waits. */
 int keeper_send_setup(struct keeper *k, struct cove_error *err);
@@ -164,9 +190,24 @@ json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_thaw(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_pause(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_resume(struct keeper *k, json_t *args, struct cove_error *err);
+int keeper_hold_still(struct keeper *k, struct cove_error *err);
 void keeper_thaw(struct keeper *k); /* not frozen is fine */
 void keeper_unpause(struct keeper *k);
 void freeze_client_gone(struct keeper *k, const struct client *c);
+
+/* keeper_save.c: saving the memory, and going on from it. ask: false and err, or it is on
+ * its way; quiet: the guest's answer; thawed: the machine runs again. */
+int save_ask(struct keeper *k, struct cove_error *err);
+int save_quiet(struct keeper *k, const struct wire_frame *f);
+void save_thawed(struct keeper *k);
+json_t *verb_save(struct keeper *k, json_t *args, struct cove_error *err);
+json_t *verb_saved(struct keeper *k, json_t *args, struct cove_error *err);
+/* from: "NAME@TAG". What it was is known before the start, and used after it. */
+int restore_open(struct keeper *k, const char *from, struct cove_error *err);
+void restore_adopt(struct keeper *k);
+void restore_clear(struct keeper *k);
+/* of the stream that goes on; 0: none */
+uint32_t restore_stream(const struct keeper *k);
 
 /* keeper_net.c */
 json_t *verb_net_add(struct keeper *k, json_t *args, struct cove_error *err);

@@ -134,6 +134,33 @@ static void free_viewer(struct keeper *k, struct viewer *v)
 	free(v);
 }
 
+static void begin(struct keeper *k, uint32_t slot, bool pty)
+{
+	struct main_session *m = &k->main;
+
+	k->routes[slot].is_main = true;
+	buf_clear(&m->in);
+	buf_clear(&m->exit_payload);
+	m->slot = slot;
+	m->running = true;
+	m->exited = m->in_eof = false;
+	m->pty = pty;
+	m->pid = 0;
+	m->in_credit = WIRE_WINDOW;
+	m->uncredited[0] = m->uncredited[1] = 0;
+	flow_init(&m->flow[0]);
+	flow_init(&m->flow[1]);
+	if (m->log < 0)
+		open_log(k);
+}
+
+void main_adopt(struct keeper *k, uint32_t slot, uint32_t pid, bool pty)
+{
+	k->routes[slot] = (struct route){.used = true, .exec = true};
+	begin(k, slot, pty);
+	k->main.pid = pid;
+}
+
 void main_start(struct keeper *k, struct client *c, const struct wire_frame *f, bool pty)
 {
 	struct main_session *m = &k->main;
@@ -152,21 +179,8 @@ void main_start(struct keeper *k, struct client *c, const struct wire_frame *f, 
 		client_fail(c, f->stream, COVE_ENOMEM, ENOMEM, "main session", NULL);
 		return;
 	}
-	k->routes[slot].is_main = true;
 	keeper_audit_runs(k, slot);
-	buf_clear(&m->in);
-	buf_clear(&m->exit_payload);
-	m->slot = slot;
-	m->running = true;
-	m->exited = m->in_eof = false;
-	m->pty = pty;
-	m->pid = 0;
-	m->in_credit = WIRE_WINDOW;
-	m->uncredited[0] = m->uncredited[1] = 0;
-	flow_init(&m->flow[0]);
-	flow_init(&m->flow[1]);
-	if (m->log < 0)
-		open_log(k);
+	begin(k, slot, pty);
 	to_guest(k, WIRE_EXEC, 0, f->payload, f->len);
 }
 

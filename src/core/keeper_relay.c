@@ -243,6 +243,8 @@ static int guest_connection(struct keeper *k, const struct wire_frame *f)
 		return f->len > 64 ? -EPROTO
 				   : conn_send(&k->guest, WIRE_PONG, 0, 0, f->payload,
 					       f->len);
+	case WIRE_QUIET:
+		return save_quiet(k, f);
 	case WIRE_BYE:
 		for (uint32_t i = 0; i < f->len && i < sizeof(k->reason) - 1; i++) {
 			uint8_t ch = f->payload[i];

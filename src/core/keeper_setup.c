@@ -10,8 +10,9 @@
 #include <sodium/utils.h>
 #include <stdio.h>
 
-/* No client's stream has this id yet; it is closed before the first of them comes. */
-#define OWN_STREAM 1u
+/* No client's stream has this id, as they begin at the other end; it is closed before the
+ * first of them comes. */
+#define OWN_STREAM (WIRE_STREAMS_MAX - 1u)
 #define WRITE_MS 10000
 
 int keeper_send_setup(struct keeper *k, struct cove_error *err)
@@ -27,7 +28,8 @@ int keeper_send_setup(struct keeper *k, struct cove_error *err)
 		return fail_nomem(err);
 	r = box_setup_payload(&k->box, payload, &n, err);
 	if (r == 0 && n)
-		r = conn_send(&k->guest, WIRE_SETUP, 0, 0, payload, n);
+		r = conn_send(&k->guest, k->restoring ? WIRE_RESUME : WIRE_SETUP, 0, 0,
+			      payload, n);
 	sodium_memzero(payload, WIRE_PAYLOAD_MAX);
 	free(payload);
 	if (r < 0)

@@ -160,6 +160,8 @@ static const struct {
 	{"update",     verb_update    },
 	{"freeze",     verb_freeze    },
 	{"thaw",       verb_thaw      },
+	{"save",       verb_save      },
+	{"saved",      verb_saved     },
 	{"pause",      verb_pause     },
 	{"resume",     verb_resume    },
 	{"publish",    verb_publish   },

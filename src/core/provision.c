@@ -217,7 +217,7 @@ int provision_install(struct store *st, const struct spec *s, int record,
 		fail(err, COVE_EIO, 0, "what provision made is not in the cache");
 		return hint(err, "start it again: then it is made anew");
 	}
-	if (s->image.kind == IMAGE_ROOTFS) {
+	if (spec_image_is_tree(s)) {
 		r = remove_tree_at(record, "root");
 		if (r == 0 && mkdirat(record, "root", 0700) < 0)
 			r = -errno;

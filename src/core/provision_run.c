@@ -42,7 +42,7 @@ static int64_t check_disk(void *arg)
 	int64_t next = 0;
 
 	if (box_check_disk(&r->box, now_ms(), &next))
-		session_set_bye(r->session, DISK_REASON);
+		session_set_bye(r->session, DISK_REASON, NULL);
 	return next;
 }
 
@@ -197,7 +197,7 @@ static int keep_results(struct run *r, int to, struct cove_error *err)
 	if (renameat(boxes, path, to, "home") < 0)
 		return fail(err, COVE_EIO, errno, "keep what provision made");
 	snprintf(path, sizeof(path), "%s/root/upper", r->box.name);
-	if (r->box.spec.image.kind == IMAGE_ROOTFS &&
+	if (spec_image_is_tree(&r->box.spec) &&
 	    renameat(boxes, path, to, "root") < 0)
 		return fail(err, COVE_EIO, errno, "keep what provision made");
 	return 0;

@@ -86,4 +86,6 @@ int secret_from_command(const char *name, char *const *argv, struct secret *ret,
 char *secret_alloc(size_t n);
 void secret_clear(struct secret *s);
 
+#define SECRET_PLACEHOLDERS "placeholders.json" /* in the record */
+
 #endif

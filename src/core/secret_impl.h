@@ -29,4 +29,8 @@ int secret_key_read(int dir, const char *home, const unsigned char id[SECRET_KEY
 		    struct secret_key *ret, struct cove_error *err);
 void secret_key_clear(struct secret_key *k);
 
+/* HOME/secrets, made if `make`; it must be this user's alone. */
+struct store;
+int secret_open_dir(struct store *st, bool make, int *ret, struct cove_error *err);
+
 #endif

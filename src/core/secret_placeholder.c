@@ -17,7 +17,6 @@
 #define PREFIX_MAX 16
 #define RANDOM_MIN 16 /* characters: 96 bits */
 #define NOT_WORDS 12  /* of these characters after a prefix, one is a digit */
-#define FILE_NAME "placeholders.json"
 
 /* Well-known kinds; the longest that fits. Others are found by the rule below. */
 static const char *const known[] = {
@@ -134,7 +133,7 @@ static json_t *load(int record)
 	cleanup_buf struct buf b = BUF_INIT(4u << 20);
 	json_t *o = NULL;
 
-	if (record >= 0 && read_file_at(record, FILE_NAME, &b) == 0)
+	if (record >= 0 && read_file_at(record, SECRET_PLACEHOLDERS, &b) == 0)
 		o = json_loadb(b.data ? b.data : "", b.len, 0, NULL);
 	if (json_is_object(o))
 		return o;
@@ -169,7 +168,7 @@ int secrets_placeholders(struct secrets *s, int record, struct cove_error *err)
 	}
 	if (r == 0 && changed && record >= 0) {
 		text = json_dumps(known_ones, JSON_INDENT(2) | JSON_SORT_KEYS);
-		r = text ? write_file_atomic(record, FILE_NAME, text, strlen(text), 0600,
+		r = text ? write_file_atomic(record, SECRET_PLACEHOLDERS, text, strlen(text), 0600,
 					     0)
 			 : -ENOMEM;
 		free(text);

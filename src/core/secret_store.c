@@ -29,7 +29,7 @@
 #define HOSTS_MAX 16384
 #define FILE_MAX (HEAD + NONCE + 4 + HOSTS_MAX + SECRET_VALUE_MAX + TAG)
 
-static int open_dir(struct store *st, bool make, int *ret, struct cove_error *err)
+int secret_open_dir(struct store *st, bool make, int *ret, struct cove_error *err)
 {
 	char path[4200];
 	struct stat sb;
@@ -167,7 +167,7 @@ int secret_store_set(struct store *st, const char *name, const char *value, size
 	redact_add(name, value, n);
 	if (strlen(hosts) > HOSTS_MAX)
 		return fail(err, COVE_EINVAL, 0, "secret %s: too many hosts", name);
-	if (open_dir(st, true, &dir, err) < 0)
+	if (secret_open_dir(st, true, &dir, err) < 0)
 		return wrap(err, "secret %s", name);
 	/* One at a time: two of them must not make a key each. Goes with the descriptor.
 	 */
@@ -247,7 +247,7 @@ int secret_store_get(struct store *st, const char *name, struct secret *ret,
 	enum secret_key_place place;
 	cleanup_fd int dir = -1;
 
-	if (check_name(name, err) < 0 || open_dir(st, false, &dir, err) < 0 ||
+	if (check_name(name, err) < 0 || secret_open_dir(st, false, &dir, err) < 0 ||
 	    get(st, dir, name, &out, &place, err) < 0)
 		return err->code;
 	out.name = strdup(name);
@@ -265,7 +265,7 @@ int secret_store_remove(struct store *st, const char *name, struct cove_error *e
 
 	if (check_name(name, err) < 0)
 		return err->code;
-	if (open_dir(st, false, &dir, err) < 0 && err->code != COVE_ENOENT)
+	if (secret_open_dir(st, false, &dir, err) < 0 && err->code != COVE_ENOENT)
 		return err->code;
 	if (dir >= 0 && unlinkat(dir, name, 0) == 0) {
 		fsync(dir);
@@ -337,7 +337,7 @@ json_t *secret_store_list(struct store *st, struct cove_error *err)
 		fail_nomem(err);
 		return NULL;
 	}
-	if (open_dir(st, false, &dir, err) < 0) {
+	if (secret_open_dir(st, false, &dir, err) < 0) {
 		if (err->code == COVE_ENOENT)
 			return list;
 		json_decref(list);

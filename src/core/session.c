@@ -4,11 +4,14 @@
 #include "base/util.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
+
+#define REST_MAX 1000 /* reads, of what a guest left when it ended */
 
 int64_t now_ms(void)
 {
@@ -67,6 +70,7 @@ struct session *session_new(int *link_fd, struct cove_error *err)
 	s->hello_by = now_ms() + HELLO_MS;
 	s->timer = -1;
 	s->link_fd = -1;
+	s->guest.alarm = -1;
 	s->epfd = epoll_create1(EPOLL_CLOEXEC);
 	fl = fcntl(*link_fd, F_GETFL);
 	if (s->epfd < 0 || fl < 0 || fcntl(*link_fd, F_SETFL, fl | O_NONBLOCK) < 0 ||
@@ -128,6 +132,11 @@ const char *session_bye(const struct session *s)
 	return s->bye;
 }
 
+const char *session_bye_hint(const struct session *s)
+{
+	return s->bye_hint;
+}
+
 void session_set_tick(struct session *s, int64_t at_ms, int64_t (*fn)(void *arg),
 		      void *arg)
 {
@@ -136,9 +145,19 @@ void session_set_tick(struct session *s, int64_t at_ms, int64_t (*fn)(void *arg)
 	s->tick_arg = arg;
 }
 
-void session_set_bye(struct session *s, const char *text)
+void session_set_bye(struct session *s, const char *text, const char *tip)
 {
 	snprintf(s->bye, sizeof(s->bye), "%s", text);
+	snprintf(s->bye_hint, sizeof(s->bye_hint), "%s", tip ? tip : "");
+}
+
+int session_set_guest(struct session *s, const struct session_watch *w)
+{
+	s->guest = *w;
+	s->pulse.limit_ms = w->silence_ms;
+	if (w->silence_ms > HELLO_MS)
+		s->hello_by = now_ms() + w->silence_ms;
+	return w->alarm < 0 ? 0 : watch(s, w->alarm, EPOLLIN, WATCH_ALARM, 0, true);
 }
 
 struct link *session_link(struct session *s)
@@ -239,10 +258,30 @@ void session_release(struct stream *st)
 	session_send(s, WIRE_CLOSE, 0, st->id, NULL, 0, &ignored);
 }
 
+/* Is there something that it has not finished? */
+static bool expected(const struct session *s)
+{
+	for (const struct stream *st = s->streams; st; st = st->next)
+		if (!st->closed && !st->exited && !st->failed && !st->released)
+			return true;
+	return !s->link.hello_seen;
+}
+
+static void lost(struct session *s, bool silent)
+{
+	if (s->guest.lost && !s->bye[0] && expected(s))
+		s->guest.lost(s->guest.arg, silent);
+	else if (silent && !s->bye[0])
+		session_set_bye(s, "the guest does not answer", NULL);
+	if (s->guest.alarm >= 0)
+		epoll_ctl(s->epfd, EPOLL_CTL_DEL, s->guest.alarm, NULL);
+}
+
 void session_set_gone(struct session *s)
 {
 	if (s->gone)
 		return;
+	lost(s, false);
 	s->gone = true;
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, s->link_fd, NULL);
 	for (struct stream *st = s->streams; st; st = st->next) {
@@ -263,6 +302,8 @@ static void arm_timer(struct session *s)
 			next = st->deadline_ms;
 	if (!s->link.hello_seen && (!next || s->hello_by < next))
 		next = s->hello_by;
+	if (s->pulse.due_ms && (!next || s->pulse.due_ms < next))
+		next = s->pulse.due_ms;
 	if (next == s->timer_at)
 		return;
 	if (s->timer < 0) {
@@ -278,8 +319,24 @@ static void arm_timer(struct session *s)
 
 static void give_up(struct session *s)
 {
-	session_set_bye(s, "the guest does not answer");
+	lost(s, true);
 	session_set_gone(s);
+}
+
+static void feel_pulse(struct session *s)
+{
+	struct cove_error ignored;
+
+	switch (pulse_turn(&s->pulse, now_ms(), s->link.hello_seen && expected(s))) {
+	case PULSE_WELL:
+		break;
+	case PULSE_ASK:
+		session_send(s, WIRE_PING, 0, 0, NULL, 0, &ignored);
+		break;
+	case PULSE_LOST:
+		give_up(s);
+		break;
+	}
 }
 
 /* First SIGTERM, 2 s later SIGKILL, and a guest that reports no end even then is given
@@ -321,6 +378,19 @@ static void free_released(struct session *s)
 	}
 }
 
+/* A part of the guest's place has ended, and so has the guest; what it said before
+ * counts. */
+static int receive_rest(struct session *s, struct cove_error *err)
+{
+	struct pollfd p = {.fd = s->link_fd, .events = POLLIN};
+	int r = 0;
+
+	for (int i = 0; r == 0 && !s->gone && i < REST_MAX && poll(&p, 1, 0) > 0; i++)
+		r = session_receive(s, err);
+	session_set_gone(s);
+	return r;
+}
+
 static int handle_event(struct session *s, const struct epoll_event *e,
 			struct cove_error *err)
 {
@@ -347,6 +417,8 @@ static int handle_event(struct session *s, const struct epoll_event *e,
 	case WATCH_OWNER:
 		s->owner_ready = true;
 		return 0;
+	case WATCH_ALARM:
+		return receive_rest(s, err);
 	case WATCH_PORT:
 		if (s->accept)
 			s->accept(s->ports, (uint32_t)e->data.u64);
@@ -470,6 +542,8 @@ static int turn(struct session *s, int timeout_ms, struct cove_error *err)
 	}
 	if (s->settle)
 		s->settle(s->ports);
+	if (!s->gone)
+		feel_pulse(s);
 	pump_all(s, err);
 	flush(s);
 	free_released(s);
@@ -493,9 +567,11 @@ int session_turn(struct session *s, int timeout_ms, struct cove_error *err)
 	sigset_t old;
 	int r;
 
-	if (s->gone && !draining(s))
-		return fail(err, COVE_EGONE, 0, "the sandbox has ended%s%s",
-			    s->bye[0] ? ": " : "", s->bye);
+	if (s->gone && !draining(s)) {
+		fail(err, COVE_EGONE, 0, "the sandbox has ended%s%s",
+		     s->bye[0] ? ": " : "", s->bye);
+		return s->bye_hint[0] ? hint(err, "%s", s->bye_hint) : err->code;
+	}
 	sigpipe_block(&old);
 	s->sigpipe = false;
 	r = turn(s, timeout_ms, err);

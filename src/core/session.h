@@ -95,6 +95,7 @@ int session_fd(const struct session *s);
 int session_turn(struct session *s, int timeout_ms, struct cove_error *err);
 bool session_gone(const struct session *s);
 const char *session_bye(const struct session *s); /* the peer's last words, or "" */
+const char *session_bye_hint(const struct session *s);
 struct link *session_link(struct session *s);
 /* fn is called at at_ms (CLOCK_MONOTONIC) and returns when it wants to be called again;
  * 0: not. */
@@ -103,8 +104,20 @@ void session_set_tick(struct session *s, int64_t at_ms, int64_t (*fn)(void *arg)
 /* fn is called when fd (borrowed, one at most) is readable, after everything else of the
  * turn. 0 or -errno. */
 int session_set_watch(struct session *s, int fd, void (*fn)(void *arg), void *arg);
-/* The owner ended it: what processes are told, instead of the peer's last words. */
-void session_set_bye(struct session *s, const char *text);
+/* The owner ended it: what processes are told, instead of the peer's last words. tip (a
+ * hint) may be NULL. */
+void session_set_bye(struct session *s, const char *text, const char *tip);
+/* For the owner of a guest, who knows more about its end than the link tells. alarm (or
+ * -1): readable when it has ended. silence_ms: how long it may leave a question
+ * unanswered; 0: for ever. lost is called once, when the guest is gone (or silent, which
+ * is the same from then on) while something was expected of it; it sets the bye. */
+struct session_watch {
+	int alarm;
+	uint32_t silence_ms;
+	void (*lost)(void *arg, bool silent);
+	void *arg;
+};
+int session_set_guest(struct session *s, const struct session_watch *w); /* -errno */
 
 /* What has come is read now, whoever waits for it; for owners in their watch. */
 void session_read(struct session *s);

@@ -3,6 +3,7 @@
 #ifndef COVE_CORE_SESSION_IMPL_H
 #define COVE_CORE_SESSION_IMPL_H
 
+#include "core/pulse.h"
 #include "core/session.h"
 
 #define CALL_DATA_MAX (4u << 20) /* what a call may answer in memory */
@@ -14,7 +15,8 @@ enum watch_what {
 	WATCH_OUT1,
 	WATCH_OUT2,
 	WATCH_OWNER,
-	WATCH_PORT
+	WATCH_PORT,
+	WATCH_ALARM
 };
 
 #define HELLO_MS 10000 /* how long the other side may take for its first word */
@@ -27,7 +29,9 @@ struct session {
 	bool sigpipe; /* a write of this turn failed with EPIPE */
 	uint32_t next_id;
 	struct stream *streams;
-	char bye[200];
+	char bye[200], bye_hint[300];
+	struct session_watch guest;
+	struct pulse pulse;
 	int64_t tick_at;
 	int64_t (*tick)(void *arg);
 	void *tick_arg;

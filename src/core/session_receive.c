@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
+#define BROKEN "the guest broke the protocol"
+
 static int violation(struct session *s, const struct wire_frame *f, const char *what,
 		     struct cove_error *err)
 {
+	session_set_bye(s, BROKEN, NULL);
 	session_set_gone(s);
-	return fail(err, COVE_EPROTO, 0, "the guest broke the protocol: frame %u: %s",
-		    f->type, what);
+	return fail(err, COVE_EPROTO, 0, BROKEN ": frame %u: %s", f->type, what);
 }
 
 /* Text from inside, for an error line: printable only. */
@@ -193,6 +195,17 @@ static const struct {
         {WIRE_CLOSE,      true,  on_close  },
 };
 
+/* A line, and perhaps another that is a hint. */
+static void take_bye(struct session *s, const uint8_t *text, size_t n)
+{
+	const uint8_t *end = memchr(text, '\n', n);
+	size_t first = end ? (size_t)(end - text) : n;
+
+	clean_text(s->bye, sizeof(s->bye), text, first);
+	if (end)
+		clean_text(s->bye_hint, sizeof(s->bye_hint), end + 1, n - first - 1);
+}
+
 static int on_connection(struct session *s, const struct wire_frame *f,
 			 struct cove_error *err)
 {
@@ -206,7 +219,7 @@ static int on_connection(struct session *s, const struct wire_frame *f,
 						  err);
 	case WIRE_BYE:
 		if (!s->bye[0])
-			clean_text(s->bye, sizeof(s->bye), f->payload, f->len);
+			take_bye(s, f->payload, f->len);
 		return 0;
 	default:
 		return violation(s, f, "not for the connection", err);
@@ -242,6 +255,8 @@ int session_receive(struct session *s, struct cove_error *err)
 		session_set_gone(s);
 		return fail(err, COVE_EIO, -r, "link");
 	}
+	if (r > 0)
+		pulse_heard(&s->pulse);
 	while ((more = link_next(&s->link, &f)) > 0) {
 		int d = dispatch(s, &f, err);
 
@@ -249,9 +264,9 @@ int session_receive(struct session *s, struct cove_error *err)
 			return d;
 	}
 	if (more < 0) {
+		session_set_bye(s, BROKEN, NULL);
 		session_set_gone(s);
-		return fail(err, COVE_EPROTO, 0,
-			    "the guest broke the protocol: not a frame");
+		return fail(err, COVE_EPROTO, 0, BROKEN ": not a frame");
 	}
 	if (r < 0)
 		session_set_gone(s);

@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/audit.h"
+#include "core/snapshot_memory.h"
 #include "core/store_impl.h"
 
 #include <fcntl.h>
@@ -25,6 +26,7 @@ struct making {
 	int parent_dir; /* -1: nothing to share with */
 	struct manifest known, note;
 	struct copytree tree;
+	uint64_t memory; /* bytes, if it is saved too */
 };
 
 static int64_t realtime_ns(void)
@@ -135,6 +137,8 @@ static int fill(struct making *m, struct cove_error *err)
 	m->tree.note = times_tell(m->dir) ? &m->note : NULL;
 	m->tree.note_before_ns = realtime_ns() - RACY_NS;
 	load_known(m);
+	if (m->c->memory && memory_save(m->c, m->dir, &m->memory, err) < 0)
+		return err->code;
 	if (cut_copy_units(&m->tree, m->c->files, m->dir, err) < 0 ||
 	    copy_volumes(m, err) < 0 || (m->tree.note && save_note(m, err) < 0) ||
 	    write_json(m->dir, SNAPSHOT_META, make_meta(m), err) < 0 ||
@@ -210,9 +214,10 @@ int snapshot_take(struct cut *c, const char *tag, const char *description,
 	r = make(&m, snapshots, err);
 	if (r == 0)
 		r = audit_log(c->store, c->name, "snapshot",
-			      json_pack("{s:s, s:s, s:I, s:I}", "tag", tag, "parent",
+			      json_pack("{s:s, s:s, s:I, s:I, s:I}", "tag", tag, "parent",
 					m.parent, "files", (json_int_t)m.tree.files,
-					"bytes", (json_int_t)m.tree.bytes),
+					"bytes", (json_int_t)m.tree.bytes, "memory",
+					(json_int_t)m.memory),
 			      err);
 	manifest_clear(&m.known);
 	manifest_clear(&m.note);

@@ -2,7 +2,8 @@
 /*
  * snapshot - states of a sandbox, kept under tags.
  *
- *	record/snapshots/TAG/	meta.json, manifest, units as in the record, volumes/V
+ *	record/snapshots/TAG/	meta.json, manifest, units as in the record, volumes/V;
+ *				memory, memory.key (snapshot_memory.h)
  *	record/parent		the tag that the present state comes from
  *	record/restoring/	a restore that has been decided but is not complete
  *
@@ -34,7 +35,8 @@ int snapshot_take(struct cut *c, const char *tag, const char *description,
 /* See cove_snapshots_json(); oldest first. */
 int snapshot_list(struct store *st, const char *name, json_t **ret,
 		  struct cove_error *err);
-int snapshot_remove(struct store *st, const char *name, const char *tag,
+/* shred: the key of its memory first, so that no copy of it can be read either. */
+int snapshot_remove(struct store *st, const char *name, const char *tag, bool shred,
 		    struct cove_error *err);
 /* c: a cut of the stopped sandbox. */
 int snapshot_restore(struct cut *c, const char *tag, struct cove_error *err);

@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "core/audit.h"
+#include "core/snapshot_memory.h"
 #include "core/store_impl.h"
 #include "core/workspace.h"
 
@@ -169,6 +170,8 @@ static json_t *describe(int snapshots, const char *tag)
 	json_object_del(j, "spec");
 	json_object_del(j, "format");
 	json_object_set_new(j, "tag", json_string(tag)); /* whatever it says itself */
+	if (memory_size(dir) >= 0)
+		json_object_set_new(j, "memory", json_integer(memory_size(dir)));
 	return j;
 }
 
@@ -255,11 +258,12 @@ static void step_back(int record, int dir, const char *tag)
 	json_decref(meta);
 }
 
-int snapshot_remove(struct store *st, const char *name, const char *tag,
+int snapshot_remove(struct store *st, const char *name, const char *tag, bool shred,
 		    struct cove_error *err)
 {
 	char tmp[SPEC_NAME_MAX + 32];
 	struct spec spec;
+	int e;
 
 	if (store_load(st, name, &spec, err) < 0)
 		return err->code;
@@ -276,11 +280,18 @@ int snapshot_remove(struct store *st, const char *name, const char *tag,
 	cleanup_fd int snapshots = snapshots_dir(record, true, err);
 	if (snapshots < 0)
 		return snapshots;
+	if (shred && memory_size(dir) < 0) {
+		fail(err, COVE_ESTATE, 0, "snapshot %s holds no memory to shred", tag);
+		return hint(err, "'cove snapshot rm %s %s' removes it", name, tag);
+	}
+	e = shred ? memory_shred(dir) : 0;
+	if (e < 0)
+		return fail(err, COVE_EIO, -e, "destroy the key of snapshot %s", tag);
 	step_back(record, dir, tag);
 	snprintf(tmp, sizeof(tmp), ".old-%s-%d", tag, (int)getpid());
 	if (renameat(snapshots, tag, snapshots, tmp) < 0)
 		return fail(err, COVE_EIO, errno, "remove snapshot %s", tag);
-	if (audit_log(st, name, "snapshot-rm", json_pack("{s:s}", "tag", tag), err) < 0)
+	if (audit_log(st, name, shred ? "snapshot-shred" : "snapshot-rm", json_pack("{s:s}", "tag", tag), err) < 0)
 		return err->code;
 	int r = remove_tree_at(snapshots, tmp);
 	return r < 0 ? fail(err, COVE_EIO, -r, "remove snapshot %s", tag) : 0;

@@ -237,7 +237,7 @@ static int make_resolver(struct box *b, const struct imageview *im)
 	int r = write_run(b, "resolv.conf", resolv_conf, strlen(resolv_conf), source);
 
 	/* the host image has an /etc of our making */
-	if (r == 0 && b->spec.image.kind == IMAGE_ROOTFS)
+	if (r == 0 && b->image.root[0])
 		r = resolv_place(im, target);
 	return r < 0 ? r : add(b->trust, source, target, true);
 }
@@ -333,7 +333,7 @@ int trustfiles_prepare(struct box *b, bool trust, struct cove_error *err)
 	if (!b->trust)
 		return fail_nomem(err);
 	b->trust->trusts = trust;
-	r = imageview_open(&im, &b->spec);
+	r = imageview_open(&im, b->image.root[0] ? b->image.root : "/");
 	if (r == 0)
 		r = make_resolver(b, &im);
 	if (r == 0 && trust)

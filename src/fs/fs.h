@@ -63,6 +63,9 @@ ssize_t fs_request(struct fs *fs, const uint8_t *msg, size_t n, uint8_t *out);
  */
 size_t fs_notice(struct fs *fs, uint8_t *out);
 
+/* Has the guest said of every notice that it was delivered? */
+bool fs_told_all(const struct fs *fs);
+
 /* A descriptor that is readable when the host changed something; -1: there is none. Then
  * fs_host_changes() looks what it was; true: it has more to do, call it soon again. */
 int fs_watch_fd(const struct fs *fs);

@@ -253,6 +253,17 @@ static void press(struct fs *fs)
 	}
 }
 
+static void node_fill(struct fs *fs, struct node *n, const struct fs_stat *st,
+		      const struct device *d)
+{
+	n->ident = st->id;
+	n->type = st->mode & S_IFMT;
+	n->device = d;
+	n->desc.fd = -1;
+	n->watch = WATCH_NONE;
+	table_add(&fs->nodes.by_ident, &n->by_ident, ident_hash(&n->ident));
+}
+
 static int node_new(struct fs *fs, const struct fs_stat *st, const struct device *d,
 		    struct node **ret)
 {
@@ -265,12 +276,7 @@ static int node_new(struct fs *fs, const struct fs_stat *st, const struct device
 		return -ENFILE;
 	}
 	press(fs);
-	n->ident = st->id;
-	n->type = st->mode & S_IFMT;
-	n->device = d;
-	n->desc.fd = -1;
-	n->watch = WATCH_NONE;
-	table_add(&fs->nodes.by_ident, &n->by_ident, ident_hash(&n->ident));
+	node_fill(fs, n, st, d);
 	*ret = n;
 	return 0;
 }
@@ -351,6 +357,61 @@ int node_get_nameless(struct fs *fs, const struct fs_stat *st, int *fd, struct n
 		return 0;
 	node_release(fs, *ret);
 	return -ENFILE;
+}
+
+/* ---- a table from another life -------------------------------------------------------
+ */
+
+int nodes_set_generations(struct fs *fs, const uint32_t *generation, uint32_t n)
+{
+	struct nodes *all = &fs->nodes;
+
+	if (n > all->max)
+		return -EINVAL;
+	while (all->n_slots < n)
+		if (!more_slots(all))
+			return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		if (all->slot[i].node && all->slot[i].generation != generation[i])
+			return -EINVAL; /* the root has always the same */
+	for (uint32_t i = 2; i < n; i++)
+		all->slot[i].generation = generation[i];
+	return 0;
+}
+
+struct node *node_place(struct fs *fs, uint64_t id, const struct fs_stat *st,
+			const struct device *d)
+{
+	struct nodes *all = &fs->nodes;
+	uint32_t i = (uint32_t)id;
+	struct slot *s = &all->slot[i];
+	struct node *n;
+
+	if (i < 2 || i >= all->n_slots || s->node || s->generation != id >> 32)
+		return NULL;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	s->node = n;
+	all->n++;
+	n->id = id;
+	node_fill(fs, n, st, d);
+	return n;
+}
+
+void nodes_list_free(struct fs *fs)
+{
+	struct nodes *all = &fs->nodes;
+
+	all->free = 0;
+	for (uint32_t i = all->n_slots; i-- > 2;) {
+		struct slot *s = &all->slot[i];
+
+		if (s->node || s->generation == UINT32_MAX)
+			continue;
+		s->next_free = all->free;
+		all->free = i;
+	}
 }
 
 /* ---- the root ------------------------------------------------------------------------

@@ -102,6 +102,13 @@ int node_get(struct fs *fs, struct node *dir, const char *name, const struct fs_
 int node_get_nameless(struct fs *fs, const struct fs_stat *st, int *fd,
 		      struct node **ret);
 
+/* For tables.c: how often each slot was used, before anything but the root is there; and
+ * a node with a number that was given out before. NULL: that number cannot be. */
+int nodes_set_generations(struct fs *fs, const uint32_t *generation, uint32_t n);
+struct node *node_place(struct fs *fs, uint64_t id, const struct fs_stat *st,
+			const struct device *d);
+void nodes_list_free(struct fs *fs); /* after the last node_place() */
+
 void node_forget(struct fs *fs, struct node *n, uint64_t lookups);
 /* Frees it if nobody needs it. After making one that no reply tells of. */
 void node_release(struct fs *fs, struct node *n);

@@ -116,3 +116,8 @@ size_t fs_notice(struct fs *fs, uint8_t *out)
 	}
 	return 0;
 }
+
+bool fs_told_all(const struct fs *fs)
+{
+	return fs->notices.in_flight == 0;
+}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/serve.h"
 
+#include "base/fscontrol.h"
 #include "base/util.h"
 #include "fs/fs.h"
+#include "fs/tables.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -26,6 +28,9 @@ struct server {
 	struct side in, out;
 	unsigned since_events; /* requests */
 	bool more_events;
+	int control, tables; /* -1: none */
+	bool holding;        /* no notices */
+	bool asked;          /* ... and somebody waits for the last to be heard */
 };
 
 static size_t waiting(const struct side *s)
@@ -82,7 +87,7 @@ static void notices(struct server *s)
 {
 	size_t n = 1;
 
-	while (n && room(&s->out, NOTICE_MAX) >= NOTICE_MAX) {
+	while (n && !s->holding && room(&s->out, NOTICE_MAX) >= NOTICE_MAX) {
 		n = fs_notice(s->fs, s->out.data + s->out.end);
 		s->out.end += n;
 	}
@@ -108,7 +113,7 @@ static int answer_all(struct server *s)
 			return (int)r;
 		s->in.begin += (size_t)n;
 		s->out.end += (size_t)r;
-		if (++s->since_events >= EVENTS_EVERY)
+		if (++s->since_events >= EVENTS_EVERY && !s->holding)
 			host_changes(s);
 		r = waiting(&s->out) >= WRITE_SOON ? flush(s) : 0;
 		if (r < 0)
@@ -132,23 +137,70 @@ static int receive(struct server *s)
 	return r > 0;
 }
 
+/* ---- for a save ------------------------------------------------------------------- */
+
+static void reply(struct server *s, int32_t result)
+{
+	if (write(s->control, &result, sizeof(result)) < 0)
+		s->control = -1; /* whoever asked is gone */
+}
+
+static int save(struct server *s)
+{
+	if (!s->holding || s->asked || waiting(&s->in) || waiting(&s->out))
+		return -EBUSY;
+	if (ftruncate(s->tables, 0) < 0 || lseek(s->tables, 0, SEEK_SET) < 0)
+		return -errno;
+	return fs_tables_save(s->fs, s->tables);
+}
+
+static void control(struct server *s)
+{
+	char what = 0;
+	ssize_t n = read(s->control, &what, 1);
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		s->control = -1;
+		return;
+	}
+	if (what == FS_HOLD) {
+		s->holding = s->asked = true;
+		return;
+	}
+	if (what == FS_RELEASE)
+		s->holding = s->asked = false;
+	reply(s, what == FS_SAVE ? save(s) : what == FS_RELEASE ? 0 : -EINVAL);
+}
+
+static void tell_held(struct server *s)
+{
+	if (!s->asked || waiting(&s->out) || !fs_told_all(s->fs))
+		return;
+	s->asked = false;
+	reply(s, 0);
+}
+
 static int turn(struct server *s)
 {
 	bool full = room(&s->out, FS_MESSAGE_MAX) < FS_MESSAGE_MAX;
-	struct pollfd p[2] = {
+	bool more = s->more_events && !s->holding; /* the tables hold still, too */
+	struct pollfd p[3] = {
 		{.fd = s->fd      },
-                { .fd = fs_watch_fd(s->fs), .events = POLLIN}
+                { .fd = s->holding ? -1 : fs_watch_fd(s->fs), .events = POLLIN},
+		{ .fd = s->control, .events = POLLIN}
         };
 	int r = 1;
 
 	p[0].events = (short)((full ? 0 : POLLIN) | (waiting(&s->out) ? POLLOUT : 0));
-	if (poll(p, 2, s->more_events ? 0 : -1) < 0)
+	if (poll(p, 3, more ? 0 : -1) < 0)
 		return errno == EINTR ? 1 : -errno;
 	if (p[0].revents & (POLLIN | POLLHUP | POLLERR) && !full)
 		r = receive(s);
 	if (r <= 0)
 		return r;
-	if (p[1].revents || s->more_events)
+	if (p[1].revents || more)
 		host_changes(s);
 	r = flush(s);
 	if (r == 0)
@@ -156,12 +208,21 @@ static int turn(struct server *s)
 	notices(s);
 	if (r == 0)
 		r = flush(s);
+	if (p[2].revents)
+		control(s);
+	tell_held(s);
 	return r < 0 ? r : 1;
 }
 
 int fs_serve(struct fs *fs, int stream)
 {
-	struct server s = {.fs = fs, .fd = stream};
+	return fs_serve_saved(fs, stream, -1, -1);
+}
+
+int fs_serve_saved(struct fs *fs, int stream, int control_fd, int tables)
+{
+	struct server s = {
+		.fs = fs, .fd = stream, .control = control_fd, .tables = tables};
 	int r = 1;
 
 	s.in.data = malloc(SIDE_SIZE);

@@ -18,4 +18,8 @@ struct fs;
  */
 int fs_serve(struct fs *fs, int stream);
 
+/* The same for a guest that may be saved. control: a socket of packets, see
+ * base/fscontrol.h. tables: a file of its own for fs_tables_save(). */
+int fs_serve_saved(struct fs *fs, int stream, int control, int tables);
+
 #endif

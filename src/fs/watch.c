@@ -174,6 +174,9 @@ static void event_for(struct fs *fs, struct node *dir, const struct inotify_even
 		return;
 	}
 	node_hold(dir);
+	/* The attributes of a merged directory are those of its upper half. */
+	if (dir->device->overlay && e->mask & EVENTS_NAME)
+		notice_inode(fs, dir, true);
 	if (e->len && (e->mask & EVENTS_NAME || node_child(fs, dir, e->name)))
 		look_at_entry(fs, dir, e->name);
 	if (!e->len || e->mask & EVENTS_NAME)

@@ -17,6 +17,7 @@
 
 #include "guest/guest.h"
 #include "guest/machine_root.h"
+#include "guest/machine_tasks.h"
 #include "guest/netpump.h"
 #include "guest/request.h"
 
@@ -199,9 +200,11 @@ void machine_main(void)
 
 	early_mounts();
 	load_modules();
+	machine_tasks_enter();
 	unbound_realtime();
 	find_ports();
 	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_NAME, "cove-guest"); /* the kernel calls us init */
 	setrlimit(RLIMIT_NOFILE, &files);
 	umask(022);
 	guest_signals(true);
@@ -218,6 +221,16 @@ void machine_main(void)
 
 /* ---- SETUP ---------------------------------------------------------------------- */
 
+static const char *start_network(bool capture)
+{
+	int e = capture ? netpump_start(ports[PORT_NET]) : 0;
+
+	errno = -e;
+	if (e < 0)
+		return "network";
+	return !capture && machine_loopback() < 0 ? "loopback" : NULL;
+}
+
 const char *machine_setup(const struct request *r)
 {
 	const struct machine_user user = {r->num[WIRE_A_UID], r->num[WIRE_A_GID]};
@@ -230,13 +243,11 @@ const char *machine_setup(const struct request *r)
 	what = machine_root(ports[PORT_FS], &user, r->list[WIRE_A_MOUNT]);
 	if (what)
 		return what;
-	if (r->num[WIRE_A_FLAGS] & WIRE_SETUP_CAPTURE) {
-		int e = netpump_start(ports[PORT_NET]);
-
-		errno = -e;
-		return e < 0 ? "network" : NULL;
-	}
-	return machine_loopback() < 0 ? "loopback" : NULL;
+	what = start_network(r->num[WIRE_A_FLAGS] & WIRE_SETUP_CAPTURE);
+	if (what)
+		return what;
+	/* last: our own threads are there now */
+	return machine_tasks_limit(r->num[WIRE_A_PIDS]) < 0 ? "limit of processes" : NULL;
 }
 
 const char *machine_reconnect(const uint8_t *nonce, size_t n)

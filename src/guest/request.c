@@ -18,6 +18,7 @@ static const uint8_t kinds[WIRE_A_LAST + 1] = {
 	[WIRE_A_SEED] = K_BYTES, [WIRE_A_TIMEOUT_MS] = K_U32, [WIRE_A_TEXT] = K_STR,
 	[WIRE_A_AGENT] = K_STR,  [WIRE_A_TOOL] = K_STR,       [WIRE_A_MOUNT] = K_LIST,
 	[WIRE_A_NONCE] = K_BYTES, [WIRE_A_STREAM] = K_U32,
+	[WIRE_A_PIDS] = K_U32,
 };
 
 struct sizes {

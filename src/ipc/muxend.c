@@ -437,7 +437,7 @@ int muxend_new(struct muxend **ret, int *port, const uint8_t nonce[NETMUX_NONCE]
 	       unsigned streams, const struct muxend_ops *ops, void *arg)
 {
 	struct muxend *m = calloc(1, sizeof(*m));
-	struct stat st;
+	struct stat st = {0};
 	int r;
 
 	if (!m)

@@ -78,20 +78,20 @@ size_t netmux_skip(const uint8_t *p, size_t n, const uint8_t nonce[NETMUX_NONCE]
 
 /* ---- payloads ------------------------------------------------------------------- */
 
+_Static_assert(offsetof(struct sockaddr_in, sin_port) ==
+		       offsetof(struct sockaddr_in6, sin6_port),
+	       "the port is at one place");
+
 static void put_end(uint8_t *port, uint8_t *addr, const struct sockaddr_storage *sa)
 {
-	struct sockaddr_in a4;
-	struct sockaddr_in6 a6;
+	const uint8_t *p = (const void *)sa;
+	const uint8_t *in = p + offsetof(struct sockaddr_in, sin_port);
 
-	if (sa->ss_family == AF_INET) {
-		memcpy(&a4, sa, sizeof(a4));
-		wire_set16(port, ntohs(a4.sin_port));
-		memcpy(addr, &a4.sin_addr, 4);
-	} else {
-		memcpy(&a6, sa, sizeof(a6));
-		wire_set16(port, ntohs(a6.sin6_port));
-		memcpy(addr, &a6.sin6_addr, 16);
-	}
+	wire_set16(port, (uint16_t)(in[0] << 8 | in[1]));
+	if (sa->ss_family == AF_INET)
+		memcpy(addr, p + offsetof(struct sockaddr_in, sin_addr), 4);
+	else
+		memcpy(addr, p + offsetof(struct sockaddr_in6, sin6_addr), 16);
 }
 
 int netmux_put_ends(uint8_t out[NETMUX_ENDS], const struct netmux_ends *e)

@@ -59,7 +59,7 @@ enum wire_type {
 	/* client to server, stream 0, at most once and before any request: attributes
 	 * HOSTNAME, TIME_NS, SEED, FLAGS (WIRE_SETUP_*), PATH (repeated: a directory to
 	 * create), ENV (repeated: for every EXEC that has none of that name). To a
-	 * machine (WIRE_SETUP_MACHINE) also MOUNT (repeated, in order) and UID, GID: of
+	 * machine (WIRE_SETUP_MACHINE) also MOUNT (repeated, in order), PIDS, and UID, GID: of
 	 * an EXEC that names none, and of every file operation */
 	WIRE_SETUP = 8,
 	/* client to server, stream 0: end everything. attribute TIMEOUT_MS: SIGTERM to
@@ -173,7 +173,8 @@ enum wire_tag {
 	WIRE_A_SINCE,
 	WIRE_A_NONCE,  /* 16 bytes: of the stream of connections, see ipc/netmux.h */
 	WIRE_A_STREAM, /* u32 */
-	WIRE_A_LAST = WIRE_A_STREAM
+	WIRE_A_PIDS,   /* u32, SETUP of a machine: processes that there may be; 0: any */
+	WIRE_A_LAST = WIRE_A_PIDS
 };
 
 enum wire_exec_flags {

@@ -81,10 +81,10 @@ const char *program_find(char cache[PATH_MAX], const char *name, const char *env
 	return NULL;
 }
 
-static int spawn_with(const char *file, char *name, const int fds[PROGRAM_FDS],
-		      pid_t *ret)
+static int spawn_with(const char *file, const char *const *argv,
+		      const int fds[PROGRAM_FDS], pid_t *ret)
 {
-	char *argv[] = {name, NULL}, *env[] = {NULL};
+	char *env[] = {NULL};
 	posix_spawn_file_actions_t fa;
 	posix_spawnattr_t at;
 	sigset_t none, all;
@@ -104,17 +104,17 @@ static int spawn_with(const char *file, char *name, const int fds[PROGRAM_FDS],
 	posix_spawnattr_setpgroup(&at, 0);
 	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
 					      POSIX_SPAWN_SETPGROUP);
-	r = posix_spawn(ret, file, &fa, &at, argv, env);
+	/* which only reads them, but says so for the pointers alone */
+	r = posix_spawn(ret, file, &fa, &at, (char *const *)(uintptr_t)argv, env);
 	posix_spawn_file_actions_destroy(&fa);
 	posix_spawnattr_destroy(&at);
 	return -r;
 }
 
-int program_spawn(const char *file, const char *name, const int fds[PROGRAM_FDS],
-		  pid_t *ret)
+int program_spawn_args(const char *file, const char *const *argv,
+		       const int fds[PROGRAM_FDS], pid_t *ret)
 {
-	cleanup_free char *arg = strdup(name);
-	int high[PROGRAM_FDS], r = arg ? 0 : -ENOMEM;
+	int high[PROGRAM_FDS], r = 0;
 
 	/* Above the numbers that are rearranged: no dup2() may hit another one's source,
 	 * or itself, which would keep close-on-exec. */
@@ -124,8 +124,14 @@ int program_spawn(const char *file, const char *name, const int fds[PROGRAM_FDS]
 			r = -errno;
 	}
 	if (r == 0)
-		r = spawn_with(file, arg, high, ret);
+		r = spawn_with(file, argv, high, ret);
 	for (int i = 0; i < PROGRAM_FDS; i++)
 		close_fd(&high[i]);
 	return r;
+}
+
+int program_spawn(const char *file, const char *name, const int fds[PROGRAM_FDS],
+		  pid_t *ret)
+{
+	return program_spawn_args(file, (const char *const[]){name, NULL}, fds, ret);
 }

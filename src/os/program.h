@@ -21,5 +21,8 @@ const char *program_find(char cache[PATH_MAX], const char *name, const char *env
 #define PROGRAM_FDS 4
 int program_spawn(const char *file, const char *name, const int fds[PROGRAM_FDS],
 		  pid_t *ret);
+/* The same with arguments: argv[0] is the name. */
+int program_spawn_args(const char *file, const char *const *argv,
+		       const int fds[PROGRAM_FDS], pid_t *ret);
 
 #endif

@@ -7,27 +7,38 @@
  * without capabilities. It serves that root over descriptor 3 and ends when the other end
  * closes. What is left to give up it gives up here: all system calls but those of
  * fs.seccomp.
+ *
+ *	cove-fs [restored] [PATH...]
+ *
+ * Descriptors 4 and 5 are for a guest that is saved (fs/serve.h): the control socket, and
+ * a file for the tables; with `restored` the tables that are in it come first. Each PATH
+ * is where an overlay is mounted below the root; descriptor 6 for the first, 7 for the
+ * second and so on are the lower directories of these, which the host may change
+ * (fs/watch.h). They are there to be watched; no file is read through them.
  */
 #include "fs/fs.h"
 #include "base/util.h"
 #include "fs/serve.h"
+#include "fs/tables.h"
 #include "os/confine.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "seccomp_fs.h"
 
-#define STREAM_FD 3
+enum { STREAM_FD = 3, CONTROL_FD, TABLES_FD, FIRST_SOURCE_FD };
+#define OVERLAYS_MAX 200
 #define MEMORY_MAX (1ull << 30)
 #define NODES_MAX (1u << 18)
 #define WATCHES_MAX 32768u
 #define DESCS_MAX 8192u
-#define DESCS_KEPT 256u /* for everything but nodes: streams of directories, the stream \
-			 */
+/* Descriptors for everything but nodes: the stream, directories being read, sources. */
+#define DESCS_KEPT 512u
 
 /* As many descriptors as we may have, up to what we need. */
 static uint32_t raise_descriptors(void)
@@ -44,15 +55,29 @@ static uint32_t raise_descriptors(void)
 					   : (uint32_t)l.rlim_cur / 2;
 }
 
+/* A source that cannot be used costs speed, nothing else. */
+static void add_sources(struct fs *fs, int n, char **paths)
+{
+	for (int i = 0; i < n; i++) {
+		int fd = FIRST_SOURCE_FD + i;
+
+		if (fs_source(fs, paths[i], &fd) < 0)
+			close_fd(&fd);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct fs_options o = {
 		.nodes = NODES_MAX, .max_data = FS_WRITE_MAX, .watches = WATCHES_MAX};
+	bool restored = argc > 1 && strcmp(argv[1], "restored") == 0;
+	int sources = argc - 1 - restored;
+	bool saved = fcntl(CONTROL_FD, F_GETFD) >= 0 && fcntl(TABLES_FD, F_GETFD) >= 0;
 	struct stat st;
 	struct fs *fs;
 
-	(void)argv;
-	if (argc != 1 || fstat(STREAM_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+	if (sources < 0 || sources > OVERLAYS_MAX || (restored && !saved) ||
+	    fstat(STREAM_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
 		fprintf(stderr, "cove-fs: this is a part of cove; use 'cove run "
 				"--backend vm'\n");
 		return 2;
@@ -61,11 +86,20 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of one request */
 	umask(0);                 /* the guest applied its own */
 	o.descs = raise_descriptors();
-	if (confine_alone(STREAM_FD, MEMORY_MAX) < 0 ||
+	if (confine_alone(sources ? TABLES_FD + sources
+			  : saved ? TABLES_FD
+				  : STREAM_FD,
+			  MEMORY_MAX) < 0 ||
 	    confine_calls(seccomp_fs, SECCOMP_FS_LEN) < 0)
 		return 3;
 	o.root = openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (o.root < 0 || fs_new(&fs, &o) < 0)
 		return 4;
-	_exit(fs_serve(fs, STREAM_FD) < 0 ? 5 : 0); /* the kernel frees faster */
+	add_sources(fs, sources, argv + argc - sources);
+	if (restored && fs_tables_load(fs, TABLES_FD) < 0)
+		return 6;
+	_exit((saved ? fs_serve_saved(fs, STREAM_FD, CONTROL_FD, TABLES_FD)
+		     : fs_serve(fs, STREAM_FD)) < 0
+		      ? 5
+		      : 0); /* the kernel frees faster */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cove-keeper NAME [--degraded] [--secrets] - started by libcove for a named sandbox,
+ * cove-keeper NAME [--degraded] [--secrets] [--state=NAME@TAG] - started by libcove for a named sandbox,
  * never by hand.
  *
  * Descriptor 3 gets the result of the start, with --secrets 4 holds the values of its
@@ -22,6 +22,16 @@ static bool has_flag(int argc, char **argv, const char *flag)
 		if (strcmp(argv[i], flag) == 0)
 			return true;
 	return false;
+}
+
+static const char *value_of(int argc, char **argv, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	for (int i = 2; i < argc; i++)
+		if (strncmp(argv[i], prefix, n) == 0)
+			return argv[i] + n;
+	return NULL;
 }
 
 int main(int argc, char **argv)
@@ -57,6 +67,11 @@ int main(int argc, char **argv)
 		nofile.rlim_cur = nofile.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &nofile);
 	}
-	return keeper_run(argv[1], has_flag(argc, argv, "--degraded"), secrets ? 4 : -1,
-			  3);
+	return keeper_run(&(struct keeper_options){
+		.name = argv[1],
+		.degraded = has_flag(argc, argv, "--degraded"),
+		.secrets = secrets ? 4 : -1,
+		.report = 3,
+		.state = value_of(argc, argv, "--state="),
+	});
 }

@@ -4,8 +4,8 @@
  * libcove, never by hand.
  *
  * Its argument is how many bytes may come of it. Descriptor 0 is the file, 1 takes the
- * report (two numbers: files and devices left out; or what is wrong), 3 is the directory. Exit status: 0 all is there, 1 the archive
- * is no good, 2 the system failed.
+ * report (two numbers: files and devices left out; or what is wrong), 3 is the directory.
+ * Exit status: 0 all is there, 1 the archive is no good, 2 the system failed.
  *
  * What comes out belongs to whoever runs it, without set-id bits, extended attributes and
  * devices: those have no meaning in a sandbox, or an unwanted one in an overlay.
@@ -110,9 +110,12 @@ static int clean_path(struct untar *u, const char *path, char out[PATH_MAX])
 {
 	int r = path ? untar_clean(path, out) : -EINVAL;
 
-	if (r == -EINVAL)
-		return bad(u, path ? "a path with '..' in it" : "an entry without name");
-	return r < 0 ? bad(u, "a path that is too long") : 0;
+	if (r == 0)
+		return 0;
+	snprintf(u->item.path, sizeof(u->item.path), "%s", path ? path : "");
+	return bad(u, r == -ENAMETOOLONG ? "a path that is too long"
+		      : path             ? "a path with '..' in it"
+					 : "an entry without a name");
 }
 
 static int take_link(struct untar *u, struct archive_entry *e)
@@ -222,6 +225,9 @@ static const char *describe(const struct untar *u, int error)
 		return "larger than allowed";
 	case ENOENT:
 		return "a link to what is not there";
+	case EEXIST:
+	case ELOOP:
+		return "the way there leads nowhere";
 	case ENOTEMPTY:
 		return "a file in place of a directory with files";
 	default:

@@ -62,8 +62,7 @@ int untar_clean(const char *path, char out[PATH_MAX])
 static int open_inside(int root, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC, .resolve = resolve};
-	int fd =
-		(int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+	int fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 
 	return fd < 0 ? -errno : fd;
 }

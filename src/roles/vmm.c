@@ -92,11 +92,10 @@ static int become_monitor(void *arg)
 {
 	struct child *c = arg;
 
-	if (c->shared) {
+	if (c->shared)
 		c->listener = vmm_open_watch();
-		if (c->listener < 0)
-			_exit(126);
-	}
+	if ((c->shared && c->listener < 0) || vmm_leave_to_us() < 0)
+		_exit(126);
 	execv(c->argv[0], c->argv);
 	dprintf(2, "%s: %s\n", c->argv[0], strerror(errno));
 	_exit(127);
@@ -133,14 +132,26 @@ static void report_end(int pid, int errors)
 	tell(status);
 }
 
+/* Whoever started us blocked all signals, and may sit at a terminal. */
+static void leave_caller(void)
+{
+	sigset_t none;
+
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	bool usage = argc > 2 &&
 		     (strcmp(argv[1], "shared") == 0 || strcmp(argv[1], "own") == 0);
 	struct child c = {argv + 2, usage && strcmp(argv[1], "shared") == 0, -1};
-	int console = CONSOLE, errors = -1, pid = usage ? start(&c, &errors) : -1;
-	int ended = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+	int console = CONSOLE, errors = -1, pid, ended;
 
+	leave_caller();
+	pid = usage ? start(&c, &errors) : -1;
+	ended = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 	if (ended < 0)
 		return 2;
 	for (;;) {

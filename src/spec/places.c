@@ -176,6 +176,16 @@ static const struct {
 	[IMAGE_TAR] = {"tar:",            check_path     },
 };
 
+const char *spec_image_prefix(enum spec_image kind)
+{
+	return images[kind].prefix;
+}
+
+bool spec_image_is_tree(const struct spec *s)
+{
+	return s->image.kind == IMAGE_ROOTFS || s->image.kind == IMAGE_TAR;
+}
+
 static void image_clear(const struct field *f, struct spec *s)
 {
 	(void)f;

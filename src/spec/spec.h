@@ -131,6 +131,10 @@ json_t *spec_json(const struct spec *s, bool explicit_only);
 int spec_merge(struct spec *s, const struct spec *changes, struct cove_error *err);
 
 const char *spec_backend_name(enum spec_backend b);
+/* "rootfs:" and the like: what the text of an image begins with. */
+const char *spec_image_prefix(enum spec_image kind);
+/* Is the root a directory of this host, under a layer of the sandbox's own? */
+bool spec_image_is_tree(const struct spec *s);
 
 /* [a-z0-9][a-z0-9_.-]{0,62}: what a sandbox may be called. */
 bool spec_name_ok(const char *name);

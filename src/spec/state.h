@@ -12,10 +12,11 @@
 
 struct state {
 	char reason[200];
+	char hint[300]; /* what more there is to say about it; may be empty */
 	int64_t started_at, ended_at; /* seconds since 1970 */
 };
 
-/* COVE_EDAMAGED with the line, for anything but one object with exactly these members. */
+/* COVE_EDAMAGED with the line, for anything but one object with these members. */
 int state_parse(struct state *ret, const char *text, size_t len, struct cove_error *err);
 char *state_print(const struct state *s); /* malloc'd JSON, NULL without memory */
 

@@ -12,8 +12,7 @@
 
 #define GUEST_MAX (64u << 20)
 
-/* ---- initramfs.KEY.SUM: what it was made of, what it is ------------------------------
- */
+/* ---- initramfs.KEY.SUM: what it was made of, what it is ------------------------ */
 
 #define RAMFS_PREFIX "initramfs."
 #define RAMFS_FORMAT "cove-initramfs-1" /* changes with initramfs.c */
@@ -155,8 +154,7 @@ static int ramfs_make(const struct kernel_record *r, int kernel, const char *key
 	return code;
 }
 
-/* ---- finding -------------------------------------------------------------------------
- */
+/* ---- finding ------------------------------------------------------------------- */
 
 /* DIR/NAME, open; name gets the default's if there is none. */
 static int open_kernel(const char *dir, const char *name,
@@ -275,8 +273,7 @@ int kernel_find(struct vm_kernel *ret, const char *dir, const char *name,
 	return 0;
 }
 
-/* ---- verifying -----------------------------------------------------------------------
- */
+/* ---- verifying ----------------------------------------------------------------- */
 
 static int check_ramfs(const struct vm_kernel *k, int kernel, struct cove_error *err)
 {

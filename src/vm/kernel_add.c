@@ -12,8 +12,7 @@
 
 #define BUILTIN_MAX (4u << 20)
 
-/* ---- modules in a directory ----------------------------------------------------------
- */
+/* ---- modules in a directory ---------------------------------------------------- */
 
 struct tree_module {
 	char name[MODULE_NAME_MAX + 1];
@@ -113,8 +112,7 @@ static bool is_built_in(void *arg, const char *name)
 	return t->builtin.len && module_listed(t->builtin.data, t->builtin.len, name);
 }
 
-/* ---- does it fit? --------------------------------------------------------------------
- */
+/* ---- does it fit? -------------------------------------------------------------- */
 
 /* "6.1.0-54-cloud-amd64 SMP preempt mod_unload": a kernel loads no others than its own.
  */

@@ -49,8 +49,7 @@ static void say(const struct build *b, const char *what)
 	report(&b->report, what, 0, 0);
 }
 
-/* ---- what it takes -------------------------------------------------------------------
- */
+/* ---- what it takes ------------------------------------------------------------- */
 
 static const struct {
 	const char *program; /* or NULL */
@@ -129,8 +128,7 @@ static int check_disk(const struct build *b, struct cove_error *err)
 		    b->k->path);
 }
 
-/* ---- the source ----------------------------------------------------------------------
- */
+/* ---- the source ---------------------------------------------------------------- */
 
 static int path_join(char *ret, const char *dir, const char *name, struct cove_error *err)
 {
@@ -163,8 +161,7 @@ static int unpack_source(struct build *b, const char *deb, struct cove_error *er
 	return 0;
 }
 
-/* ---- the configuration ---------------------------------------------------------------
- */
+/* ---- the configuration --------------------------------------------------------- */
 
 /* Every option of the first part of our file is in the one that came of it. */
 static int check_config(const char *made, struct cove_error *err)
@@ -224,8 +221,7 @@ static int configure(const struct build *b, struct cove_error *err)
 	return check_config(made.data ? made.data : "", err);
 }
 
-/* ---- compiling -----------------------------------------------------------------------
- */
+/* ---- compiling ----------------------------------------------------------------- */
 
 /* "  CC      kernel/fork.o" */
 static void count_line(void *arg, const char *line)

@@ -18,8 +18,7 @@
 #define ARGS_MAX 24
 #define OPTION_MAX 4400
 
-/* ---- running apt ---------------------------------------------------------------------
- */
+/* ---- running apt --------------------------------------------------------------- */
 
 struct apt {
 	char lists[OPTION_MAX], cache[OPTION_MAX];
@@ -95,8 +94,7 @@ static int give_up(const struct archive *archive, struct cove_error *err)
 	return err->code;
 }
 
-/* ---- which package -------------------------------------------------------------------
- */
+/* ---- which package ------------------------------------------------------------- */
 
 static bool package_char(char c)
 {
@@ -168,8 +166,7 @@ int archive_resolve(struct archive *archive, const char *meta, const char *prefi
 	return r < 0 ? give_up(archive, err) : 0;
 }
 
-/* ---- fetching ------------------------------------------------------------------------
- */
+/* ---- fetching ------------------------------------------------------------------ */
 
 struct download {
 	const struct archive *archive;

@@ -25,7 +25,7 @@
 #define DEFAULT_NAME "default"
 #define KERNEL_IMAGE_MAX (1u << 30)
 
-/* ---- the record: manifest.json --------------------------------------------------- */
+/* ---- the record: manifest.json ------------------------------------------------- */
 
 #define KERNEL_FILE_MAX 100
 struct kernel_file {
@@ -61,7 +61,7 @@ int record_check(const struct kernel_record *r, int kernel, bool whole,
 void kernel_digest(const void *data, size_t n, char ret[KERNEL_DIGEST_HEX]);
 int kernel_digest_fd(int fd, char ret[KERNEL_DIGEST_HEX]); /* -errno */
 
-/* ---- the directory --------------------------------------------------------------- */
+/* ---- the directory ------------------------------------------------------------- */
 
 bool kernel_name_ok(const char *name);
 /* Letters, digits and what versions have between them; the rest becomes '-'. */
@@ -98,7 +98,7 @@ int kernels_open_one(int dir, const char *name, struct cove_error *err);
 bool kernels_default(int dir, char ret[KERNEL_NAME_MAX + 1]);
 int kernels_point(struct kernels *k, const char *name, struct cove_error *err);
 
-/* ---- a kernel in the making ------------------------------------------------------ */
+/* ---- a kernel in the making ---------------------------------------------------- */
 
 struct stage {
 	struct kernels *k;
@@ -119,7 +119,7 @@ int stage_commit(struct stage *s, const char *name, struct cove_error *err);
 void stage_clear(struct stage *s); /* removes what was not committed */
 #define cleanup_stage __attribute__((cleanup(stage_clear)))
 
-/* ---- Debian's archive ------------------------------------------------------------ */
+/* ---- Debian's archive ---------------------------------------------------------- */
 
 #define PACKAGE_FILE_MAX 255
 

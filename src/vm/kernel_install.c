@@ -37,8 +37,7 @@ static void unpacked(void *arg, uint64_t bytes)
 	report(&in->report, "unpacking", bytes, 0);
 }
 
-/* ---- one that is there already -------------------------------------------------------
- */
+/* ---- one that is there already ------------------------------------------------- */
 
 static bool is_whole(struct kernels *k, const char *name, const char *source)
 {
@@ -69,8 +68,7 @@ static bool is_there(struct install *in, const char *package)
 	return is_whole(in->k, in->name, package);
 }
 
-/* ---- a package at hand ---------------------------------------------------------------
- */
+/* ---- a package at hand --------------------------------------------------------- */
 
 static int store_package(struct install *in, struct package *p, const char *source,
 			 struct cove_error *err)
@@ -146,8 +144,7 @@ static int install_deb(struct install *in, const char *deb, struct cove_error *e
 	return 0;
 }
 
-/* ---- a package that is fetched -------------------------------------------------------
- */
+/* ---- a package that is fetched ------------------------------------------------- */
 
 static int no_archive(struct cove_error *err)
 {

@@ -99,8 +99,7 @@ void package_clear(struct package *p)
 	*p = (struct package){0};
 }
 
-/* ---- as a source ---------------------------------------------------------------------
- */
+/* ---- as a source --------------------------------------------------------------- */
 
 static int read_module(void *arg, const char *name, struct buf *out,
 		       struct cove_error *err)

@@ -12,8 +12,7 @@
 
 #include "vm/modules.h"
 
-/* ---- an archive in memory; pure -----------------------------------------------------
- */
+/* ---- an archive in memory; pure ------------------------------------------------ */
 
 #define PACKAGE_PATH_MAX 4095
 
@@ -43,8 +42,7 @@ int deb_find_tree(const uint8_t *data, size_t n, size_t *ret_at, size_t *ret_siz
 bool image_version(const uint8_t *data, size_t n, char ret[KERNEL_VERSION_MAX + 1]);
 bool image_is_one(const uint8_t *data, size_t n);
 
-/* ---- what was found ------------------------------------------------------------------
- */
+/* ---- what was found ------------------------------------------------------------ */
 
 struct package_module {
 	char name[MODULE_NAME_MAX + 1];

@@ -38,8 +38,7 @@ uint64_t record_bytes(const struct kernel_record *r)
 	return n;
 }
 
-/* ---- reading -------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------- */
 
 static bool take_text(const json_t *o, const char *key, char *ret, size_t size)
 {
@@ -120,8 +119,7 @@ int record_read(struct kernel_record *ret, int kernel, struct cove_error *err)
 	return 0;
 }
 
-/* ---- writing -------------------------------------------------------------------------
- */
+/* ---- writing ------------------------------------------------------------------- */
 
 static json_t *print_files(const struct kernel_record *r)
 {
@@ -151,8 +149,7 @@ int record_print(const struct kernel_record *r, struct buf *out)
 	return e;
 }
 
-/* ---- checksums -----------------------------------------------------------------------
- */
+/* ---- checksums ----------------------------------------------------------------- */
 
 static void to_hex(const unsigned char digest[DIGEST_BYTES], char ret[KERNEL_DIGEST_HEX])
 {

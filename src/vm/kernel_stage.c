@@ -17,8 +17,7 @@
 #define LOCK_WAIT_MS (30 * 60 * 1000) /* building a kernel takes long */
 #define LOCK_POLL_MS 100
 
-/* ---- names ---------------------------------------------------------------------------
- */
+/* ---- names --------------------------------------------------------------------- */
 
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-"
 
@@ -47,8 +46,7 @@ void report(const struct kernel_report *r, const char *what, uint64_t done,
 		r->progress(r->arg, what, done, total);
 }
 
-/* ---- the directory -------------------------------------------------------------------
- */
+/* ---- the directory ------------------------------------------------------------- */
 
 static int take_lock(int fd, const struct kernel_report *r)
 {
@@ -170,8 +168,7 @@ int kernels_point(struct kernels *k, const char *name, struct cove_error *err)
 	return 0;
 }
 
-/* ---- a kernel in the making ----------------------------------------------------------
- */
+/* ---- a kernel in the making ---------------------------------------------------- */
 
 int stage_begin(struct stage *s, struct kernels *k, struct cove_error *err)
 {

@@ -9,8 +9,7 @@
 
 #include <elf.h>
 
-/* ---- tar -----------------------------------------------------------------------------
- */
+/* ---- tar ----------------------------------------------------------------------- */
 
 #define BLOCK 512u
 
@@ -136,8 +135,7 @@ int tar_walk_next(struct tar_walk *w, struct tar_file *ret)
 	return r;
 }
 
-/* ---- ar ------------------------------------------------------------------------------
- */
+/* ---- ar ------------------------------------------------------------------------ */
 
 #define AR_MAGIC "!<arch>\n"
 #define AR_HEADER 60
@@ -202,8 +200,7 @@ int deb_find_tree(const uint8_t *data, size_t n, size_t *ret_at, size_t *ret_siz
 	return -EBADMSG;
 }
 
-/* ---- the head of an image ------------------------------------------------------------
- */
+/* ---- the head of an image ------------------------------------------------------ */
 
 #define SETUP_MAGIC 0x202   /* "HdrS" */
 #define SETUP_VERSION 0x20e /* where the version is, from 0x200 on */

@@ -27,8 +27,7 @@ struct run {
 	bool overflow, cut;
 };
 
-/* ---- starting it ---------------------------------------------------------------------
- */
+/* ---- starting it --------------------------------------------------------------- */
 
 static bool is_locale(const char *variable)
 {
@@ -53,7 +52,8 @@ static char **c_locale_environment(void)
 	return v;
 }
 
-static int spawn(struct run *r, int out, int err)
+/* fds: what becomes 0, 1 and 2; all of them are above these. */
+static int spawn(struct run *r, const int fds[3])
 {
 	cleanup_free char **environment = c_locale_environment();
 	const struct tool *t = r->tool;
@@ -69,12 +69,8 @@ static int spawn(struct run *r, int out, int err)
 	sigemptyset(&none);
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&fa);
-	if (t->in >= 0)
-		posix_spawn_file_actions_adddup2(&fa, t->in, 0);
-	else
-		posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&fa, out, 1);
-	posix_spawn_file_actions_adddup2(&fa, err, 2);
+	for (int i = 0; i < 3; i++)
+		posix_spawn_file_actions_adddup2(&fa, fds[i], i);
 	if (t->dir)
 		posix_spawn_file_actions_addchdir_np(&fa, t->dir);
 	posix_spawnattr_init(&at);
@@ -87,43 +83,60 @@ static int spawn(struct run *r, int out, int err)
 	return e;
 }
 
-static bool wants_output(const struct tool *t)
+/* A descriptor of our own above the standard ones, which a host may have closed: of fd,
+ * or of /dev/null (-1). */
+static int above_stdio(int fd)
 {
-	return t->text || t->line;
+	cleanup_fd int null = fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+
+	return fcntl(fd < 0 ? null : fd, F_DUPFD_CLOEXEC, 3);
+}
+
+/* Its reading end, and the other one above the standard descriptors. */
+static int make_pipe(int *ret_read, int *ret_write)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	*ret_read = ends[0];
+	*ret_write = above_stdio(ends[1]);
+	close(ends[1]);
+	return *ret_write;
+}
+
+static int open_stdio(struct run *r, int fds[3])
+{
+	const struct tool *t = r->tool;
+
+	fds[0] = above_stdio(t->in);
+	if (t->text || t->line)
+		make_pipe(&r->out, &fds[1]);
+	else
+		fds[1] = above_stdio(t->out);
+	make_pipe(&r->err, &fds[2]);
+	return fds[0] < 0 || fds[1] < 0 || fds[2] < 0 ? -errno : 0;
 }
 
 static int start(struct run *r, struct cove_error *err)
 {
-	cleanup_fd int out = -1, complaints = -1;
-	int pipe_err[2], pipe_out[2], e;
+	const char *name = r->tool->argv[0];
+	int fds[3] = {-1, -1, -1};
+	int e = -open_stdio(r, fds);
 
-	if (pipe2(pipe_err, O_CLOEXEC) < 0)
-		return fail(err, COVE_EIO, errno, "pipe");
-	r->err = pipe_err[0];
-	complaints = pipe_err[1];
-	if (wants_output(r->tool)) {
-		if (pipe2(pipe_out, O_CLOEXEC) < 0)
-			return fail(err, COVE_EIO, errno, "pipe");
-		r->out = pipe_out[0];
-		out = pipe_out[1];
-	} else {
-		out = r->tool->out >= 0 ? fcntl(r->tool->out, F_DUPFD_CLOEXEC, 3)
-					: open("/dev/null", O_WRONLY | O_CLOEXEC);
-	}
-	if (out < 0)
-		return fail(err, COVE_EIO, errno, "output of %s", r->tool->argv[0]);
-	e = spawn(r, out, complaints);
+	if (e == 0)
+		e = spawn(r, fds);
+	for (int i = 0; i < 3; i++)
+		close_fd(&fds[i]);
 	if (e == ENOENT || e == EACCES)
-		return fail(err, COVE_EUNSUPPORTED, 0, "%s is not installed",
-			    r->tool->argv[0]);
+		return fail(err, COVE_EUNSUPPORTED, 0, "%s is not installed", name);
 	if (e)
-		return fail(err, COVE_EIO, e, "start %s", r->tool->argv[0]);
+		return fail(err, COVE_EIO, e, "start %s", name);
 	r->ended = (int)syscall(SYS_pidfd_open, r->pid, 0);
 	return 0;
 }
 
-/* ---- what it says --------------------------------------------------------------------
- */
+/* ---- what it says -------------------------------------------------------------- */
 
 static void take_line(struct run *r, const char *p, size_t n)
 {
@@ -200,6 +213,16 @@ static void attend(struct run *r)
 	}
 }
 
+/* By a signal, or it says so as shells do. */
+static bool was_interrupted(int status)
+{
+	int signo = WIFSIGNALED(status) ? WTERMSIG(status)
+		    : WIFEXITED(status) ? WEXITSTATUS(status) - 128
+					: 0;
+
+	return signo == SIGINT || signo == SIGHUP || signo == SIGTERM;
+}
+
 static int verdict(struct run *r, int status, struct cove_error *err)
 {
 	const char *name = r->tool->argv[0], *said = r->tail;
@@ -213,6 +236,8 @@ static int verdict(struct run *r, int status, struct cove_error *err)
 		return fail(err, COVE_EIO, 0, "%s: too much output", name);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
+	if (was_interrupted(status))
+		return fail(err, COVE_ESTATE, 0, "%s was interrupted", name);
 	if (WIFSIGNALED(status))
 		return fail(err, COVE_EIO, 0, "%s: killed by signal %d", name,
 			    WTERMSIG(status));

@@ -24,7 +24,7 @@ struct tool {
 };
 
 /* COVE_EUNSUPPORTED: there is no such program. COVE_EIO: it failed; the message has what
- * it said last. */
+ * it said last. COVE_ESTATE: somebody interrupted it, so nothing is to be tried again. */
 int tool_run(const struct tool *t, struct cove_error *err);
 
 #endif

@@ -40,8 +40,7 @@ int unpack_bytes(enum module_packing packing, const void *data, size_t n, struct
 		err);
 }
 
-/* ---- a .deb --------------------------------------------------------------------------
- */
+/* ---- a .deb -------------------------------------------------------------------- */
 
 struct growth {
 	int fd;

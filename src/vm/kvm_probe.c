@@ -146,7 +146,7 @@ static const char *machine_make(struct machine *m)
 	return wrong ? wrong : give_processor(m);
 }
 
-/* ---- the child: shares our memory, so raw system calls only ------------------------ */
+/* ---- the child: shares our memory, so raw system calls only -------------------- */
 
 /* SIG_DFL and the mask as the kernel takes them; a handler of the host's is never run. */
 static void let_it_kill(int sig)
@@ -190,8 +190,7 @@ static int run_guest(void *arg)
 	return 0;
 }
 
-/* ---- the caller ----------------------------------------------------------------------
- */
+/* ---- the caller ---------------------------------------------------------------- */
 
 /* The wait status of the child, or -1. */
 static int run_in_child(const struct machine *m, struct turn *t)

@@ -42,7 +42,7 @@ void module_set_clear(struct module_set *s)
 	*s = (struct module_set){0};
 }
 
-/* ---- collecting -------------------------------------------------------------------- */
+/* ---- collecting ---------------------------------------------------------------- */
 
 struct collector {
 	const struct module_source *source;

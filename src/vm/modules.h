@@ -21,7 +21,7 @@
 #define MODULE_MAX (64u << 20) /* bytes of one */
 #define MODULES_MAX 200        /* a guest needs about 25 */
 
-/* ---- one module; pure -------------------------------------------------------------- */
+/* ---- one module; pure ---------------------------------------------------------- */
 
 /* How a file name of a module goes on after ".ko". */
 enum module_packing { MODULE_PLAIN, MODULE_XZ, MODULE_ZSTD, MODULE_GZIP };
@@ -44,7 +44,7 @@ int modinfo_find(const void *elf, size_t n, const char **ret, size_t *ret_len);
 /* The next value of key from *pos (starts at 0) on, or NULL. */
 const char *modinfo_next(const char *info, size_t len, size_t *pos, const char *key);
 
-/* ---- a set of them ----------------------------------------------------------------- */
+/* ---- a set of them ------------------------------------------------------------- */
 
 struct module {
 	char name[MODULE_NAME_MAX + 1];

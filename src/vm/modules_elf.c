@@ -6,7 +6,7 @@
 
 #include <elf.h>
 
-/* ---- names ------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------- */
 
 static const struct {
 	const char *suffix;
@@ -73,7 +73,7 @@ bool module_listed(const char *builtin, size_t n, const char *name)
 	return false;
 }
 
-/* ---- the signature ----------------------------------------------------------------- */
+/* ---- the signature ------------------------------------------------------------- */
 
 #define SIGNATURE_MARK "~Module signature appended~\n"
 #define SIGNATURE_INFO \
@@ -93,7 +93,7 @@ size_t module_unsigned_size(const void *data, size_t n)
 	return len <= left ? left - len : n;
 }
 
-/* ---- .modinfo ---------------------------------------------------------------------- */
+/* ---- .modinfo ------------------------------------------------------------------ */
 
 struct elf {
 	const uint8_t *data;

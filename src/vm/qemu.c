@@ -113,7 +113,7 @@ static void add_memory(struct qemu_args *a, const struct qemu_machine *m)
 	add(a, "-m");
 	add(a, "%lluM", mib);
 	add(a, "-object");
-	if (!m->share && !m->incoming) {
+	if (m->saved || (!m->share && !m->incoming)) {
 		add(a, "memory-backend-ram,id=ram,size=%lluM", mib);
 		return;
 	}

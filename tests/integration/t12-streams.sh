@@ -15,9 +15,9 @@ ok 'stdin comes in, and its end too' '
 ok 'a closed stdin is an empty one' 'same 0 "$(box -- wc -c <&-)"'
 ok 'stdin that nobody reads does no harm' '
 	yes | head -c 3000000 | box -- true
-	yes | timeout 10 box -- true || [ $? -ne 124 ]'
+	yes | timeout "$(patient 10)" cove run -q --no-mounts -- true || [ $? -ne 124 ]'
 ok 'a command that ends before its input' '
-	same "y" "$(yes | timeout 20 cove run -q --no-mounts -- head -n 1)"'
+	same "y" "$(yes | timeout "$(patient 20)" cove run -q --no-mounts -- head -n 1)"'
 ok 'every byte value passes' '
 	perl -e "print map chr, 0..255 for 1..64" >"$T/bytes"
 	box -- cat <"$T/bytes" | cmp - "$T/bytes"'
@@ -38,11 +38,11 @@ rm -f "$T/big"
 
 ok 'a slow reader of stdout does not hold up stderr' '
 	mkfifo "$T/f"
-	(sleep 3; cat >/dev/null) <"$T/f" & slow=$!
+	(sleep "$(patient 3)"; cat >/dev/null) <"$T/f" & slow=$!
 	start=$(date +%s%N)
 	box -- sh -c "head -c 20000000 /dev/zero & for i in 1 2 3; do echo tick >&2; sleep 0.1; done; echo done >&2; wait" >"$T/f" 2>"$T/e" & run=$!
 	wait_for 2 grep -q done "$T/e"
-	[ $((($(date +%s%N) - start) / 1000000)) -lt 2500 ]
+	[ $((($(date +%s%N) - start) / 1000000)) -lt "$(patient 2500)" ]
 	wait $run
 	wait $slow'
 ok 'a reader that goes away ends the writer' '
@@ -56,14 +56,14 @@ ok 'output of a child that outlives the command is not waited for without end' '
 	start=$(date +%s)
 	box -- sh -c "sleep 20 & echo now" >"$T/o"
 	same now "$(cat "$T/o")"
-	[ $(($(date +%s) - start)) -lt 6 ]'
+	[ $(($(date +%s) - start)) -lt "$(patient 6)" ]'
 ok 'a full disk on the host side is an error and no hang' '
 	[ -w /dev/full ] || lacks "needs /dev/full"
-	rc=0; timeout 20 cove run -q --no-mounts -- sh -c "echo x" >/dev/full || rc=$?
+	rc=0; timeout "$(patient 20)" cove run -q --no-mounts -- sh -c "echo x" >/dev/full || rc=$?
 	[ $rc -ne 124 ]'
 ok 'SIGINT and SIGTERM are passed on' '
 	for sig in INT TERM; do
-		timeout -s $sig 1 cove run -q --no-mounts -- sh -c "trap \"echo got; exit 5\" $sig; while :; do sleep 0.1; done" >"$T/o" || :
+		timeout -s $sig "$(patient 1)" cove run -q --no-mounts -- sh -c "trap \"echo got; exit 5\" $sig; while :; do sleep 0.1; done" >"$T/o" || :
 		same got "$(cat "$T/o")"
 	done'
 

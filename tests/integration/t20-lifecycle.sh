@@ -132,7 +132,7 @@ ok 'logs hold the output of the main session' '
 	cove rm -f g'
 
 ok 'the very first start, by a keeper, has an /etc that can be read' '
-	mkdir -m 700 "$T/fresh"
+	new_home "$T/fresh"
 	COVE_HOME=$T/fresh
 	cove run -q first -- sh -ec "cat /etc/passwd /etc/nsswitch.conf >/dev/null; ls /etc/ssl/certs >/dev/null"
 	cove rm -f first'

@@ -40,11 +40,17 @@ static void serve(const char *program, const char *dir, int stream)
 	const char *wrap = getenv("FS_WRAP"); /* a profiler, say */
 	unsigned uid = (unsigned)env_number("FS_UID");
 	int bin = open(program, O_RDONLY | O_CLOEXEC);
-	char *argv[] = {strdup("cove-fs"), NULL}, *envp[] = {NULL};
+	/* the root is an overlay over this directory */
+	const char *lower = getenv("FS_LOWER");
+	char *argv[] = {strdup("cove-fs"), lower ? strdup("/") : NULL, NULL};
+	char *envp[] = {NULL};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	bin = fcntl(bin, F_DUPFD_CLOEXEC, 10);
 	if (dup2(stream, 3) < 0 || bin < 0)
 		die("descriptors");
+	if (lower && dup2(open(lower, O_PATH | O_DIRECTORY), 6) < 0)
+		die(lower);
 	if (wrap) {
 		execl(wrap, wrap, program, NULL);
 		die(wrap);

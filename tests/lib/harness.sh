@@ -15,7 +15,8 @@
 #   same WANT GOT          two texts are equal;  has TEXT PART: the one holds the other
 #   wait_for SECONDS CMD.. polls until CMD succeeds
 #   patient SECONDS        prints how long that is on this backend (wait_for knows by itself)
-#   times N                prints how often on this backend, where the process backend does it N times
+#   often N                prints how often, where the process backend does something N times
+#   new_home DIR           an empty state directory in which sandboxes of this backend can start
 #   when_done CMD          at the end, last one first
 #   done_testing           checks that nothing is left behind, and prints the plan
 #
@@ -39,7 +40,7 @@ vm) patience=5 fewer=10 ;;
 *) echo "COVE_TEST_BACKEND is process or vm, not $BACKEND"; exit 2 ;;
 esac
 patient() { echo $(($1 * patience)); }
-times() { echo $((($1 + fewer - 1) / fewer)); }
+often() { echo $((($1 + fewer - 1) / fewer)); }
 
 if [ -z "${COVE_TEST_REAPER:-}" ]; then
 	exec "$COVE_DIR/escape/reaper" "${COVE_TEST_TIMEOUT:-$(patient 180)}" sh "$here/${0##*/}" "$@"
@@ -49,7 +50,7 @@ T=$(mktemp -d "${COVE_TEST_TMP:-/tmp}/ct.XXXXXX") || exit 1
 HOME=$T/home
 COVE_HOME=$T/c
 # The commands under test are the built ones, whatever the caller's PATH says first.
-mkdir -m 700 "$HOME" "$COVE_HOME" "$T/bin" && ln -s "$COVE_DIR/cove" "$T/bin/cove" || exit 1
+mkdir -m 700 "$HOME" "$T/bin" && ln -s "$COVE_DIR/cove" "$T/bin/cove" || exit 1
 PATH=$T/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$COVE_SRC/build/peers/usr/sbin
 LC_ALL=C.UTF-8
 export T HOME COVE_HOME COVE_SRC COVE_BIN COVE_DIR PATH LC_ALL
@@ -212,6 +213,11 @@ if have VM; then
 	. "$COVE_SRC/tests/lib/vm.sh"
 	vm_use
 fi
+new_home() {
+	mkdir -m 700 "$1" || return 1
+	! have VM || vm_home "$1"
+}
+new_home "$COVE_HOME" || exit 1
 
 done_testing() {
 	ok 'no process, mount, lock or control group is left' '

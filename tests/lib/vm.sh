@@ -6,6 +6,7 @@
 #   vm_prepare DIR    there is a kernel in DIR, and it has been booted; else prints why not
 #   vm_use            this script's sandboxes are machines, with what is in $COVE_TEST_VM (default:
 #                     below the build directory); else the whole file is skipped
+#   vm_home DIR       gives the state directory DIR that kernel and those templates
 #
 # harness.sh sources it; tools/test.sh prepares the directory.
 
@@ -31,8 +32,10 @@ vm_use() {
 	# A guest with sanitizers is no program that a kernel could start first.
 	have STATIC_GUEST || export COVE_GUEST="${COVE_TEST_GUEST:-$COVE_SRC/build/release/cove-guest}"
 	vm_prepare "$vm_dir" >"$T/.vm" 2>&1 || skip_all "$(tail -n 1 "$T/.vm")"
-	mkdir -m 700 "$COVE_HOME/cache"
-	ln -s "$vm_dir/kernels" "$COVE_HOME/kernels"
-	ln -s "$vm_dir/cache/templates" "$COVE_HOME/cache/templates"
 	export COVE_BACKEND=vm
+}
+
+vm_home() { # DIR
+	mkdir -m 700 "$1/cache" && ln -s "$vm_dir/kernels" "$1/kernels" &&
+		ln -s "$vm_dir/cache/templates" "$1/cache/templates"
 }

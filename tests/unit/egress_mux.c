@@ -133,56 +133,64 @@ static void small_ones(void)
 	printf("# %.0f us each\n", (now_s() - from) / 2000 * 1e6);
 }
 
+struct flood {
+	int fd;
+	bool ok;
+};
+
 static void *flood_in(void *arg)
 {
-	cleanup_fd int s = rig_connect(&rig, "echo.test", FLOOD);
-	static _Thread_local uint32_t block[65536 / 4];
+	static uint32_t block[65536 / 4];
+	struct flood *f = arg;
 	uint32_t at = 0;
 	ssize_t n = 1;
-	bool *ok = arg;
 
-	*ok = s >= 0;
-	while (*ok && (n = recv(s, block, sizeof(block), MSG_WAITALL)) > 0)
+	f->ok = f->fd >= 0;
+	while (f->ok && (n = recv(f->fd, block, sizeof(block), MSG_WAITALL)) > 0)
 		for (uint32_t i = 0; i < (uint32_t)n / 4; i++, at++)
-			*ok &= block[i] == at * 2654435761u;
-	*ok &= n == 0 && at == BULK / 4;
+			f->ok &= block[i] == at * 2654435761u;
+	f->ok &= n == 0 && at == BULK / 4;
+	close(f->fd);
 	return NULL;
 }
 
-static void *flood_out(void *arg)
+static bool flood_out(int s)
 {
-	cleanup_fd int s = rig_connect(&rig, "echo.test", SINK);
 	static char block[65536];
 	char want[32];
-	bool *ok = arg;
+	bool ok = s >= 0;
 
 	memset(block, 1, sizeof(block));
-	*ok = s >= 0;
-	for (uint32_t i = 0; *ok && i < BULK; i += sizeof(block))
-		*ok = send_all(s, block, sizeof(block));
-	*ok = *ok && shutdown(s, SHUT_WR) == 0;
+	for (uint32_t i = 0; ok && i < BULK; i += sizeof(block))
+		ok = send_all(s, block, sizeof(block));
+	ok = ok && shutdown(s, SHUT_WR) == 0;
 	snprintf(want, sizeof(want), "%u", BULK);
-	*ok = *ok && receives(s, want);
-	return NULL;
+	ok = ok && receives(s, want);
+	close(s);
+	return ok;
 }
 
 static void bulk(void)
 {
+	struct flood in = {.fd = rig_connect(&rig, "echo.test", FLOOD)}, beside;
+	int s = rig_connect(&rig, "echo.test", SINK);
 	double t0 = now_s(), t1, t2, t3;
-	bool in, out, both[2];
 	pthread_t t;
+	bool out;
 
 	flood_in(&in);
 	t1 = now_s();
-	flood_out(&out);
+	out = flood_out(s);
 	t2 = now_s();
-	OK(in, "bulk comes in whole and in order");
+	OK(in.ok, "bulk comes in whole and in order");
 	OK(out, "bulk goes out, and half a close arrives behind it");
-	pthread_create(&t, NULL, flood_in, &both[0]);
-	flood_out(&both[1]);
+	beside.fd = rig_connect(&rig, "echo.test", FLOOD);
+	s = rig_connect(&rig, "echo.test", SINK);
+	pthread_create(&t, NULL, flood_in, &beside);
+	out = flood_out(s);
 	pthread_join(t, NULL);
 	t3 = now_s();
-	OK(both[0] && both[1], "both at once");
+	OK(beside.ok && out, "both at once");
 	printf("# %u MiB: in %.0f MiB/s, out %.0f, both ways %.0f\n", BULK >> 20,
 	       (BULK >> 20) / (t1 - t0), (BULK >> 20) / (t2 - t1),
 	       2 * (BULK >> 20) / (t3 - t2));

@@ -318,8 +318,7 @@ static void one_at_a_time(void)
 	close(lock);
 }
 
-/* ---- the probe ----------------------------------------------------------------------
- */
+/* ---- the probe ----------------------------------------------------------------- */
 
 static volatile sig_atomic_t signals;
 

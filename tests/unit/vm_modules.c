@@ -8,8 +8,7 @@
 
 #include <elf.h>
 
-/* ---- names --------------------------------------------------------------------------
- */
+/* ---- names --------------------------------------------------------------------- */
 
 static void names_are_found(void)
 {
@@ -49,8 +48,7 @@ static void built_in_is_known(void)
 	   "and no other");
 }
 
-/* ---- a module -----------------------------------------------------------------------
- */
+/* ---- a module ------------------------------------------------------------------ */
 
 #define STRINGS 400
 
@@ -161,8 +159,7 @@ static void signatures_are_cut(void)
 	OK(module_unsigned_size("", 0) == 0, "nothing at all");
 }
 
-/* ---- dependencies -------------------------------------------------------------------
- */
+/* ---- dependencies -------------------------------------------------------------- */
 
 static const struct row {
 	const char *name, *depends, *softdep;
@@ -287,8 +284,7 @@ static void hostile_dependencies_end(void)
 	OK(strstr(collect(deep, NULL), "too many dependencies"), "a long chain");
 }
 
-/* ---- archives -----------------------------------------------------------------------
- */
+/* ---- archives ------------------------------------------------------------------ */
 
 static void put_member(struct buf *b, const char *name, char type, const char *data,
 		       bool gnu)

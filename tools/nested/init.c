@@ -31,6 +31,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -66,17 +67,18 @@ static const struct mount_step overlay = {
 /* Below the new root. What tests write to is plain ext4: an overlay cannot be the upper
  * layer of another one, and tmpfs has no user.* attributes in this kernel. */
 static const struct mount_step late[] = {
-	{"/proc",            "/new/proc",          NULL,      NULL,                    MS_MOVE},
-	{"/sys",             "/new/sys",           NULL,      NULL,                    MS_MOVE},
-	{"/dev",             "/new/dev",           NULL,      NULL,                    MS_MOVE},
-	{"/scratch/tmp",     "/new/tmp",           NULL,      NULL,                    MS_BIND},
-	{"/scratch/var-tmp", "/new/var/tmp",       NULL,      NULL,                    MS_BIND},
-	{"/scratch/home",    "/new/home",          NULL,      NULL,                    MS_BIND},
-	{"/scratch/root",    "/new/root",          NULL,      NULL,                    MS_BIND},
-	{"tmpfs",            "/new/run",           "tmpfs",   "mode=755",              0      },
-	{"tmpfs",            "/new/dev/shm",       "tmpfs",   NULL,                    0      },
-	{"devpts",           "/new/dev/pts",       "devpts",  "mode=620,ptmxmode=666", 0      },
-	{"cgroup2",          "/new/sys/fs/cgroup", "cgroup2", NULL,                    0      },
+	{"/proc",            "/new/proc",                NULL,         NULL,                    MS_MOVE},
+	{"/sys",             "/new/sys",                 NULL,         NULL,                    MS_MOVE},
+	{"/dev",             "/new/dev",                 NULL,         NULL,                    MS_MOVE},
+	{"/scratch/tmp",     "/new/tmp",                 NULL,         NULL,                    MS_BIND},
+	{"/scratch/var-tmp", "/new/var/tmp",             NULL,         NULL,                    MS_BIND},
+	{"/scratch/home",    "/new/home",                NULL,         NULL,                    MS_BIND},
+	{"/scratch/root",    "/new/root",                NULL,         NULL,                    MS_BIND},
+	{"tmpfs",            "/new/run",                 "tmpfs",      "mode=755",              0      },
+	{"tmpfs",            "/new/dev/shm",             "tmpfs",      NULL,                    0      },
+	{"devpts",           "/new/dev/pts",             "devpts",     "mode=620,ptmxmode=666", 0      },
+	{"securityfs",       "/new/sys/kernel/security", "securityfs", NULL,                    0      },
+	{"cgroup2",          "/new/sys/fs/cgroup",       "cgroup2",    NULL,                    0      },
 };
 
 static void power_off(void)
@@ -149,9 +151,10 @@ static void make_root(void)
 		die("change of root");
 }
 
-/* What udev would do. */
+/* What udev and systemd would do. */
 static void settle(void)
 {
+	struct rlimit files = {.rlim_cur = 1024, .rlim_max = 524288};
 	struct group *kvm = getgrnam("kvm");
 	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -170,6 +173,7 @@ static void settle(void)
 	symlink("/proc/self/fd/0", "/dev/stdin");
 	symlink("/proc/self/fd/1", "/dev/stdout");
 	symlink("/proc/self/fd/2", "/dev/stderr");
+	setrlimit(RLIMIT_NOFILE, &files);
 	sethostname("nested", 6);
 }
 

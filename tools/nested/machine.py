@@ -197,7 +197,9 @@ class Session:
                     write_all(carried[end], data)
             if self.status is not None and not ready:
                 return self.status
-            self.look_at_clock(bool(ready), timeout)
+            if self.too_late(bool(ready), timeout):
+                say(f'the command is not done after {timeout:g} s')
+                return 124
         if self.status is None:
             raise Failed('the machine ended by itself')
         return self.status
@@ -210,21 +212,19 @@ class Session:
             elif line.startswith(b'exit '):
                 self.status = int(line[5:])
 
-    def look_at_clock(self, heard, timeout):
+    def too_late(self, heard, timeout):
         now = self.clock.tick()
         if heard:
             self.heard = now
         if self.up is None:
             if now > BOOT_SECONDS:
                 raise Hung('does not come up')
-            return
+            return False
         if self.limit is None:
             self.limit = now + timeout
         if now - self.heard > self.silence:
             raise Hung('no longer answers')
-        if now > self.limit and self.status is None:
-            say(f'the command is not done after {timeout} s')
-            self.status = 124
+        return now > self.limit and self.status is None
 
     def where(self):
         """The instruction pointers: all that can be said of a machine that hangs."""
@@ -303,7 +303,7 @@ def stage(options):
     work = f'{options.machine}/run'
     os.makedirs(work, exist_ok=True)
     mount('-t', 'tmpfs', '-o', 'mode=700,size=90%', 'nested', work)
-    mount('-t', 'tmpfs', 'nested', '/run') # virtiofsd keeps a lock file there
+    mount('-t', 'tmpfs', 'nested', '/run')  # virtiofsd keeps a lock file there
     os.chdir(work)
     root = f'{work}/root'
     os.mkdir(root, 0o755)
@@ -324,7 +324,8 @@ def main(argv):
         try:
             return attempt(options, root)
         except Hung as e:
-            say(f'the machine {e}' + (': known of nested SVM in emulation; once more' if left else ''))
+            once_more = ': known of nested SVM in emulation; once more' if left else ''
+            say(f'the machine {e}{once_more}')
         except Failed as e:
             say(str(e))
             break

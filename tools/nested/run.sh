@@ -22,6 +22,7 @@ refuse() {
 	exit 125
 }
 
+[ "$(uname -m)" = x86_64 ] || refuse 'needs an x86-64 host'
 [ "$(id -u)" = 0 ] || refuse 'needs root: it shares system directories by mounts of its own'
 for tool in unshare setpriv mount mke2fs python3 qemu-system-x86_64; do
 	command -v "$tool" >/dev/null || refuse "$tool is not installed: tools/setup.sh kvm"

@@ -188,7 +188,7 @@ def run_inside(build, items, report):
             break
         first = tests[0]
         if len(tests) == left and not first.tries:
-            report.fail(first, why) # not even one test was begun: there is no machine
+            report.fail(first, why)  # not even one test was begun: there is no machine
             return
         if first.tries == 1:
             report.retry(first, why)
