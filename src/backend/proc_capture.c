@@ -21,9 +21,11 @@ IN_CHILD long child_send_fds(int to, const int fds[CAPTURE_COUNT])
 			   .msg_controllen = sizeof(control.room)};
 	int *slots = (int *)(void *)CMSG_DATA(&control.h);
 
-	control.h.cmsg_level = SOL_SOCKET;
-	control.h.cmsg_type = SCM_RIGHTS;
-	control.h.cmsg_len = CMSG_LEN(sizeof(int) * CAPTURE_COUNT);
+	/* As a whole: musl's struct has padding that the kernel reads as a part of the
+	 * length. */
+	control.h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int) * CAPTURE_COUNT),
+				     .cmsg_level = SOL_SOCKET,
+				     .cmsg_type = SCM_RIGHTS};
 	for (int i = 0; i < CAPTURE_COUNT; i++)
 		slots[i] = fds[i];
 	return raw3(SYS_sendmsg, to, &m, MSG_NOSIGNAL);

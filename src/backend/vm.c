@@ -201,9 +201,9 @@ static int start_from_template(struct place *p, const struct place_config *c,
 		if (r == 0 || !*ret_broken)
 			return r;
 		log_line(LOG_WARNING,
-			 "backend vm: the template cannot be restored (%s): it is thrown "
-			 "away",
-			 err->msg);
+			 "backend vm: the template cannot be restored (%s; %s): it is "
+			 "thrown away",
+			 err->msg, err->hint);
 		take_back(p, ch);
 		vm_template_discard(&vm->template);
 	}

@@ -333,8 +333,10 @@ void vm_explain(struct place *p, enum place_trouble t, struct cove_error *why)
 	explain(p, t, w, why);
 	hint_words(w, why);
 	/* Perhaps it is damaged where no check sees it; the next start makes a new one. */
-	if (t == PLACE_NOT_UP && p->vm->restored)
+	if (t == PLACE_NOT_UP && p->vm->restored) {
 		vm_template_discard(&p->vm->template);
+		wrap(why, "it did not come up, and its template is thrown away");
+	}
 	free(w);
 }
 

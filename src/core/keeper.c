@@ -129,11 +129,13 @@ static int first_frames(struct keeper *k, bool *ret_up, struct cove_error *err)
 	int r = 0;
 
 	while ((r = link_next(&k->guest.link, &f)) > 0) {
-		*ret_up = *ret_up || f.type == WIRE_PONG ||
-			  (f.type == WIRE_HELLO && !k->box.place.backend->setup);
+		*ret_up = *ret_up || f.type == WIRE_PONG;
 		if (f.type == WIRE_BYE && relay_from_guest(k, &f) == 0)
 			return fail(err, COVE_EGONE, 0, "the guest: %s", k->reason);
 	}
+	/* the link keeps a HELLO for itself */
+	*ret_up = *ret_up ||
+		  (k->guest.link.hello_seen && !k->box.place.backend->setup);
 	return r;
 }
 

@@ -184,9 +184,9 @@ static void put_control(struct msghdr *m, int level, int type, const void *data,
 {
 	struct cmsghdr *c = m->msg_control;
 
-	c->cmsg_level = level;
-	c->cmsg_type = type;
-	c->cmsg_len = CMSG_LEN(n);
+	/* As a whole: musl's struct has padding that the kernel reads as length. */
+	*c = (struct cmsghdr){
+		.cmsg_len = CMSG_LEN(n), .cmsg_level = level, .cmsg_type = type};
 	memcpy(CMSG_DATA(c), data, n);
 	m->msg_controllen = CMSG_SPACE(n);
 }

@@ -23,6 +23,7 @@
 #include "guest/machine.h"
 #include "guest/request.h"
 
+#include "base/io.h"
 #include "base/util.h"
 
 #include <fcntl.h>
@@ -30,6 +31,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mount.h>
+#include <sys/random.h>
 
 #define PAUSE_MS 3000 /* for the host to answer what was asked of it before */
 #define RESUME_TAGS \
@@ -215,6 +218,41 @@ static int new_life(struct guest *g, struct request *r)
 	return 0;
 }
 
+/* Version 4: random but for what says so. */
+static void make_uuid(char out[38])
+{
+	uint8_t b[16];
+	int n = 0;
+
+	if (getrandom(b, sizeof(b), 0) != sizeof(b))
+		memset(b, 0, sizeof(b));
+	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+	for (size_t i = 0; i < sizeof(b); i++)
+		n += snprintf(out + n, 38 - (size_t)n, "%02x%s", b[i],
+			      i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
+	snprintf(out + n, 38 - (size_t)n, "\n");
+}
+
+/* The kernel makes one for each boot, and keeps it: two lives of one boot would share it.
+ */
+static void fresh_boot_id(void)
+{
+	static const char file[] = "/dev/.boot_id";
+	static const char shown[] = "/proc/sys/kernel/random/boot_id";
+	char text[38];
+	cleanup_fd int fd = -1;
+
+	umount2(shown, MNT_DETACH); /* of an earlier life */
+	make_uuid(text);
+	unlink(file);
+	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (fd >= 0 && write_all(fd, text, strlen(text)) == 0 &&
+	    mount(file, shown, NULL, MS_BIND, NULL) == 0)
+		mount(NULL, shown, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL);
+	unlink(file);
+}
+
 int on_resume(struct guest *g, const struct wire_frame *f)
 {
 	cleanup_request struct request r = {0};
@@ -231,5 +269,7 @@ int on_resume(struct guest *g, const struct wire_frame *f)
 	fusepump_resume();
 	stop_spinners(q);
 	quiet_free(q);
+	if (r.num[WIRE_A_FLAGS] & WIRE_RESUME_RESTORED)
+		fresh_boot_id(); /* it looks up paths */
 	return e;
 }

@@ -212,10 +212,13 @@ static int on_stream(struct muxend *m, const struct netmux_frame *f)
 	case NETMUX_RESET:
 		mux_stream_free(s, true);
 		return 0;
-	default: /* EOF, CLOSE */
+	case NETMUX_CLOSE: /* also behind an EOF */
+		mux_stream_eof(s, true);
+		return 0;
+	default: /* EOF */
 		if (s->in_over)
 			return -EPROTO;
-		mux_stream_eof(s, f->type == NETMUX_CLOSE);
+		mux_stream_eof(s, false);
 		return 0;
 	}
 }
@@ -290,6 +293,12 @@ static int nobody(struct muxend *m)
 	return m->is_socket || m->synced ? -EPIPE : 0;
 }
 
+static ssize_t port_read(struct muxend *m, uint8_t *p, size_t n)
+{
+	return m->is_socket ? recv(m->port.fd, p, n, MSG_DONTWAIT)
+			    : read(m->port.fd, p, n);
+}
+
 static int read_port(struct muxend *m)
 {
 	for (size_t share = 0; m->readable && share < READ_SHARE;) {
@@ -297,7 +306,7 @@ static int read_port(struct muxend *m)
 		int r;
 
 		make_room_for_input(m);
-		n = read(m->port.fd, m->in + m->in_end, MUX_IN - m->in_end);
+		n = port_read(m, m->in + m->in_end, MUX_IN - m->in_end);
 		if (n == 0 || (n < 0 && errno == ECONNRESET))
 			return nobody(m);
 		if (n < 0 && errno == EAGAIN)
@@ -350,7 +359,8 @@ static bool busy(const struct muxend *m)
 static int write_out(struct muxend *m)
 {
 	for (unsigned n = 0; has_work(m) && n < WORK_SHARE; n++)
-		mux_stream_run(next_of(mux_list_empty(&m->ending) ? &m->work : &m->ending));
+		mux_stream_run(
+			next_of(mux_list_empty(&m->ending) ? &m->work : &m->ending));
 	return flush(m);
 }
 

@@ -44,7 +44,7 @@ struct muxend_ops {
 	void (*who_is)(void *arg, uint32_t id, const struct netmux_who *w);
 };
 
-/* port: a socket or a virtio port, non-blocking; taken over. streams: at most so many
+/* port: a socket, or a virtio port (non-blocking); taken over. streams: at most so many
  * connections. 0 or -errno. */
 int muxend_new(struct muxend **ret, int *port, const uint8_t nonce[NETMUX_NONCE],
 	       unsigned streams, const struct muxend_ops *ops, void *arg);

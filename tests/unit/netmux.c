@@ -288,6 +288,14 @@ static void closed(void)
 	OK(send(in, "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE, "and nobody listens");
 	close(in);
 	in = connection(&p);
+	shutdown(p.outer, SHUT_WR);
+	settle(&p);
+	OK(at_end(in), "one direction ended");
+	close(p.outer);
+	OK(settle(&p) == 0 && send(in, "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE,
+	   "and then the other");
+	close(in);
+	in = connection(&p);
 	says(in, "unread");
 	settle(&p);
 	close(p.outer);

@@ -1,0 +1,239 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Pausing; and the memory of a running machine: saved, restored to running processes, forked,
+# sealed, and refused when it is not what was saved. On the process backend: refused in one line.
+. "$(dirname "$0")/../lib/net.sh"
+. "$(dirname "$0")/../lib/harness.sh"
+need USERNS JQ PYTHON3
+have ROOT && net_world
+REC=$COVE_HOME/sandboxes
+mkdir -p "$T/w" && cd "$T/w" || exit 1
+in_box() { name=$1; shift; cove exec "$name" -- "$@"; }
+count() { in_box "${1:-box}" cat /tmp/count; }
+grows() { before=$(count "${1:-box}"); wait_for 10 sh -c "[ \"\$(cove exec ${1:-box} -- cat /tmp/count)\" -gt $before ]"; }
+machine() { needs VM "only a machine has memory of its own"; }
+
+# A shell that counts: in memory, and into a file of the workspace that it keeps open.
+cat >count.sh <<'END'
+exec 3>>"$1/open"
+i=0
+while :; do i=$((i + 1)); echo $i >/tmp/count; echo $i >&3; sleep 0.1; done
+END
+
+ok 'a paused sandbox holds still, says so, and takes no command' '
+	cove create box .
+	cove start box
+	cove exec -d box -- sh count.sh "$T/w"
+	wait_for 10 in_box box test -s /tmp/count
+	cove pause box
+	same paused "$(cove ls --json | jq -r ".[] | select(.name == \"box\").state")"
+	cove pause box
+	rc_is 125 cove exec box -- true 2>"$T/err"
+	has "$(cat "$T/err")" paused
+	cove resume box
+	same running "$(cove ls --json | jq -r ".[] | select(.name == \"box\").state")"
+	grows
+	cove resume box'
+ok 'a paused sandbox can be copied, stopped and killed' '
+	cove create pb . && cove start pb
+	cove pause pb
+	cove snapshot pb a
+	same paused "$(cove ls --json | jq -r ".[] | select(.name == \"pb\").state")"
+	cove stop pb
+	cove start pb; cove pause pb; cove kill pb
+	cove rm pb
+	rc_is 125 cove pause box2'
+ok 'without a machine there is no memory to keep, in one line' '
+	needs PROCESS "it has one here"
+	rc_is 125 cove snapshot --with-memory box m 2>"$T/err"
+	has "$(head -n 1 "$T/err")" "cannot save memory"
+	rc_is 125 cove fork box 2>"$T/err"
+	has "$(head -n 1 "$T/err")" "cannot save memory"
+	same "" "$(cove snapshots -q box)"
+	grows'
+ok 'a stopped or paused one has no memory to keep either' '
+	machine
+	cove create idle .
+	rc_is 125 cove snapshot --with-memory idle m 2>"$T/err"
+	has "$(cat "$T/err")" "not running"
+	cove rm idle
+	cove pause box
+	rc_is 125 cove snapshot --with-memory box m 2>"$T/err"
+	has "$(cat "$T/err")" "paused"
+	cove resume box; grows'
+ok 'memory is saved, and the sandbox goes on' '
+	machine
+	cove snapshot --with-memory -m live box live
+	grows
+	cove snapshots --json box | jq -e ".[0].memory > 1000000"
+	same "600 600" "$(stat -c %a "$REC/box/snapshots/live/memory" "$REC/box/snapshots/live/memory.key" | paste -sd" ")"
+	same "" "$(find "$COVE_HOME" -name "save.*")"'
+ok 'nothing of it can be read in the file' '
+	machine
+	in_box box sh -c "echo canary-\$((41+1))-in-memory >/tmp/c; cat /tmp/c >/dev/null"
+	cove snapshot --with-memory box secret
+	! grep -qa "canary-42-in-memory" "$REC/box/snapshots/secret/memory" || exit 1
+	cove snapshot rm --yes box secret'
+ok 'a restore brings running processes back, with their open files' '
+	machine
+	cove snapshot --with-memory box r1
+	then=$(count)
+	wait_for 10 sh -c "[ \"\$(cove exec box -- cat /tmp/count)\" -gt $((then + 10)) ]"
+	in_box box sh -c "echo later >later"
+	cove stop box
+	cove restore --yes box r1
+	now=$(count)
+	[ "$now" -lt $((then + 30)) ]
+	grows
+	! in_box box test -e later || exit 1
+	sleep 1
+	last=$(in_box box sh -c "tail -n 1 open"); [ "$last" -ge "$now" ]
+	in_box box sh -c "awk \"{ if (\\\$1 != NR) exit 1 }\" open"
+	same box "$(in_box box hostname)"
+	d=$(($(in_box box date +%s) - $(date +%s))); [ $d -ge -3 ] && [ $d -le 3 ]'
+ok 'after a restore everything works: commands, files, diff, another save' '
+	machine
+	same 7 "$(in_box box sh -c "exit 7"; echo $?)"
+	in_box box sh -c "echo new >made; cat made"
+	has "$(cove diff --name-only box)" made
+	cove cp box:"$T/w/made" "$T/got" && same new "$(cat "$T/got")"
+	cove snapshot --with-memory box again
+	cove stop box; cove restore --yes box again; grows
+	cove snapshot rm --yes box again'
+ok 'two restores draw different random numbers, and have boot ids of their own' '
+	machine
+	for i in 1 2; do
+		cove stop box; cove restore --yes box r1
+		in_box box sh -c "head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/boot_id" >"$T/r$i"
+	done
+	[ "$(head -n 1 "$T/r1")" != "$(head -n 1 "$T/r2")" ]
+	[ "$(tail -n 1 "$T/r1")" != "$(tail -n 1 "$T/r2")" ]'
+ok 'the main session goes on, and can be attached to' '
+	machine
+	cove run -d ms . -- sh -c "i=0; while :; do i=\$((i + 1)); echo tick \$i; sleep 0.1; done"
+	wait_for 10 sh -c "cove logs ms | grep -q \"tick 3\""
+	cove snapshot --with-memory ms a
+	cove stop ms; cove restore --yes ms a
+	n=$(cove logs ms | wc -l)
+	wait_for 10 sh -c "[ \$(cove logs ms | wc -l) -gt $((n + 5)) ]"
+	cove inspect ms | jq -e ".. | .mainRunning? // empty"
+	cove rm -f ms'
+ok 'connections of before are reset, new ones work' '
+	machine
+	have ROOT || lacks "the network of these tests needs root"
+	cove create net . --allow good.test && cove start net
+	same "the page" "$(in_box net curl -sS http://good.test/page)"
+	cove snapshot --with-memory net a
+	same "the page" "$(in_box net curl -sS http://good.test/page)"
+	cove stop net; cove restore --yes net a
+	same "the page" "$(in_box net curl -sS --max-time 20 http://good.test/page)"
+	! in_box net curl -sSf --max-time 20 http://evil.test/ || exit 1
+	cove rm -f net'
+
+# Refusals: nothing may change, and the message is one line.
+refused() { # WHAT
+	picture=$(md5sum <"$REC/box/m0/upper/open")
+	rc_is 125 cove restore --yes box r1 2>"$T/err" || return 1
+	has "$(head -n 1 "$T/err")" "$1" || return 1
+	[ "$(wc -l <"$T/err")" -le 2 ] || return 1
+	same stopped "$(cove ls --json | jq -r ".[] | select(.name == \"box\").state")" || return 1
+	same "$picture" "$(md5sum <"$REC/box/m0/upper/open")" || return 1
+	[ ! -e "$REC/box/restoring" ]
+}
+flip() { # FILE OFFSET
+	python3 -c "
+import sys
+f = open(sys.argv[1], \"r+b\"); f.seek(int(sys.argv[2])); b = f.read(1)[0]; f.seek(int(sys.argv[2]))
+f.write(bytes([b ^ 1 << int(sys.argv[2]) % 8]))" "$1" "$2"
+}
+ok 'one flipped bit, wherever, is a refusal that changes nothing' '
+	machine
+	cove stop box
+	f=$REC/box/snapshots/r1/memory; size=$(stat -c %s "$f")
+	for at in 0 9 13 17 40 56 57 1000 1048000 $((size / 3)) $((size / 2)) $((size - 18)) $((size - 1)); do
+		flip "$f" $at; refused damaged; flip "$f" $at
+	done
+	f=$f.key
+	for at in 0 8 16 40 87; do flip "$f" $at; refused key; flip "$f" $at; done'
+ok 'a file that was cut, or is longer' '
+	machine
+	f=$REC/box/snapshots/r1/memory; cp -a "$f" "$T/whole"
+	for n in 1 100 1048593 5000000; do
+		truncate -s -$n "$f"; refused damaged; cp -a "$T/whole" "$f"
+	done
+	echo more >>"$f"; refused damaged; cp -a "$T/whole" "$f"
+	truncate -s 0 "$f"; refused damaged; cp -a "$T/whole" "$f"; rm "$T/whole"'
+ok 'without the key of the user: refused; the memory of another snapshot: refused' '
+	machine
+	mv "$COVE_HOME/secrets/.key" "$T/key"
+	refused "key"
+	head -c 32 /dev/urandom >"$COVE_HOME/secrets/.key"; chmod 600 "$COVE_HOME/secrets/.key"
+	refused "key"
+	mv "$T/key" "$COVE_HOME/secrets/.key"
+	d=$REC/box/snapshots; mv "$d/r1/memory" "$T/m"; cp "$d/live/memory" "$d/r1/memory"
+	refused damaged; mv "$T/m" "$d/r1/memory"'
+ok 'another user gets nothing' '
+	machine
+	have ROOT || lacks "a second user"
+	cp -a "$REC/box/snapshots/r1/memory" "$T/m"; chmod 755 "$T"; 
+	! setpriv --reuid 65534 --regid 65534 --clear-groups cat "$REC/box/snapshots/r1/memory" || exit 1
+	rm "$T/m"'
+ok 'whole again, it is restored; --files-only leaves the memory out' '
+	machine
+	cove restore --yes --files-only box r1
+	same stopped "$(cove ls --json | jq -r ".[] | select(.name == \"box\").state")"
+	cove restore --yes box r1
+	grows'
+ok 'shred makes it unreadable and removes it' '
+	machine
+	d=$REC/box/snapshots/live
+	ln "$d/memory" "$T/kept"; ln "$d/memory.key" "$T/kept.key"; cp "$T/kept.key" "$T/before"
+	rc_is 125 cove snapshot shred box live
+	cove snapshot shred --yes box live
+	[ ! -e "$d" ]
+	! cmp -s "$T/kept.key" "$T/before" || exit 1
+	mkdir "$d" && cp -a "$REC/box/snapshots/r1/." "$d/"
+	cp "$T/kept" "$d/memory"; cp "$T/kept.key" "$d/memory.key"
+	cove stop box
+	rc_is 125 cove restore --yes box live 2>"$T/err"
+	has "$(cat "$T/err")" "key"
+	rm -rf "$d" "$T/kept" "$T/kept.key"
+	cove snapshot box plain
+	rc_is 125 cove snapshot shred --yes box plain
+	cove snapshot rm --yes box plain
+	cove start box'
+ok 'forks of a snapshot: as many as asked for, each itself' '
+	machine
+	same "f-1 f-2" "$(cove fork -n 2 --name f box@r1 | paste -sd" ")"
+	for i in 1 2; do
+		same f-$i "$(in_box f-$i hostname)"
+		in_box f-$i sh -c "head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/boot_id" >"$T/r$i"
+		grows f-$i
+		in_box f-$i sh -c "echo $i >mine"
+	done
+	! cmp -s "$T/r1" "$T/r2" || exit 1
+	same 1 "$(in_box f-1 cat mine)"; same 2 "$(in_box f-2 cat mine)"
+	! in_box box test -e mine || exit 1
+	cove rm -f f-1 f-2'
+ok 'forks of a running sandbox; a name that is taken makes none' '
+	machine
+	cove exec -d box -- sh count.sh "$T/w"
+	wait_for 10 in_box box test -s /tmp/count
+	cove fork --json --name g box | jq -e ".names == [\"g-1\"]"
+	grows g-1
+	same r1 "$(cove snapshots -q box | paste -sd" ")"
+	rc_is 125 cove fork -n 2 --name g box@r1
+	same "box g-1" "$(cove ls --json | jq -r ".[].name" | sort | paste -sd" ")"
+	rc_is 2 cove fork -n 0 box; rc_is 2 cove fork -n x box
+	cove rm -f g-1'
+ok 'a save whose client is killed leaves a sandbox that runs' '
+	machine
+	for i in 1 2 3; do
+		cove snapshot --with-memory box k$i & pid=$!
+		sleep 0.$((i * 3)); kill -9 $pid 2>/dev/null || :; wait $pid || :
+		in_box box true
+	done
+	cove snapshot --with-memory box k9
+	in_box box true'
+cove rm -f box >/dev/null 2>&1
+done_testing
