@@ -167,7 +167,7 @@ static void hint_words(const struct words *w, struct cove_error *why)
 	char said[QUOTE_MAX];
 
 	quote(w, said, sizeof(said));
-	if (said[0] && !why->hint[0])
+	if (said[0])
 		hint(why, "its console: %s", said);
 }
 
@@ -331,7 +331,8 @@ void vm_explain(struct place *p, enum place_trouble t, struct cove_error *why)
 		return;
 	}
 	explain(p, t, w, why);
-	hint_words(w, why);
+	if (!why->hint[0])
+		hint_words(w, why);
 	/* Perhaps it is damaged where no check sees it; the next start makes a new one. */
 	if (t == PLACE_NOT_UP && p->vm->restored) {
 		vm_template_discard(&p->vm->template);

@@ -65,6 +65,7 @@ int vm_wait_ready(int link, int lifeline, struct cove_error *err)
 		return vm_boot_failed(lifeline, err);
 	fail(err, COVE_ETIMEDOUT, 0, "boot: the guest's kernel is not up after %d s",
 	     BOOT_MS / 1000);
+	hint(err, "its console is silent; 'cove kernel ls' shows which kernel it is");
 	return vm_quote(lifeline, err);
 }
 

@@ -46,14 +46,16 @@ static bool passes(const struct args *a, const json_t *box)
 	return true;
 }
 
-/* "running", or with limits that could not be set "running, degraded". */
+/* "running", or with limits that could not be set "running, degraded"; a guest that leaves
+ * a question unanswered is "running, silent". */
 static const char *state_of(const json_t *box, char *buf, size_t size)
 {
 	const json_t *degraded = json_object_get(box, "degraded");
 	const char *state = cli_json_text(box, "state");
 	bool is = json_is_true(degraded) || json_array_size(degraded) > 0;
 
-	snprintf(buf, size, "%s%s", state ? state : "unknown", is ? ", degraded" : "");
+	snprintf(buf, size, "%s%s%s", state ? state : "unknown", is ? ", degraded" : "",
+		 json_object_get(box, "silentSeconds") ? ", silent" : "");
 	return buf;
 }
 

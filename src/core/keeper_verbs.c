@@ -66,6 +66,9 @@ static json_t *verb_state(struct keeper *k, json_t *args, struct cove_error *err
 		      (int)routes_running(k), "degraded", box_degraded(&k->box));
 	if (!j)
 		fail_nomem(err);
+	else if (k->pulse.silent_ms)
+		json_object_set_new(j, "silentSeconds",
+				    json_integer(k->pulse.silent_ms / 1000));
 	return j;
 }
 

@@ -74,12 +74,18 @@ static void kick(struct mux *x)
 
 /* ---- connections ---------------------------------------------------------------- */
 
+/* Three descriptors a connection, where the limit was made for two. */
+static unsigned room_for(const struct egress *e)
+{
+	return e->limits.conns / 3 * 2;
+}
+
 static void on_open(void *arg, struct mux_stream *s, const struct netmux_ends *ends)
 {
 	struct egress *e = ((struct mux *)arg)->egress;
 	int pair[2] = {-1, -1};
 
-	if (e->n_conns >= e->limits.conns ||
+	if (e->n_conns >= room_for(e) ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) <
 		    0 ||
 	    muxend_attach(s, &pair[0]) < 0) {
@@ -148,14 +154,6 @@ int mux_who(struct egress *e, uint32_t id, const struct netmux_ends *ends)
 static const struct muxend_ops ops = {
 	.open = on_open, .ended = on_ended, .dgram = on_dgram, .who_is = on_who_is};
 
-/* Three descriptors a connection, where the limits were made for two. */
-static void set_limits(struct egress_limits *l)
-{
-	l->conns = l->conns / 3 * 2;
-	l->undecided = (unsigned)min_size(l->undecided, l->conns / 2);
-	l->inspected = (unsigned)min_size(l->inspected, l->conns / 2);
-}
-
 int egress_stream(struct egress *e, int fd, const uint8_t nonce[NETMUX_NONCE])
 {
 	cleanup_fd int port = fd;
@@ -168,8 +166,7 @@ int egress_stream(struct egress *e, int fd, const uint8_t nonce[NETMUX_NONCE])
 	if (!x)
 		return -ENOMEM;
 	x->egress = e;
-	set_limits(&e->limits);
-	r = muxend_new(&x->end, &port, nonce, e->limits.conns, &ops, x);
+	r = muxend_new(&x->end, &port, nonce, room_for(e), &ops, x);
 	if (r == 0)
 		r = watch_start(e->loop, &x->watch, muxend_fd(x->end), EPOLLIN, ready);
 	if (r < 0) {

@@ -93,7 +93,7 @@ ok 'a restore brings running processes back, with their open files' '
 	d=$(($(in_box box date +%s) - $(date +%s))); [ $d -ge -3 ] && [ $d -le 3 ]'
 ok 'after a restore everything works: commands, files, diff, another save' '
 	machine
-	same 7 "$(in_box box sh -c "exit 7"; echo $?)"
+	rc_is 7 in_box box sh -c "exit 7"
 	in_box box sh -c "echo new >made; cat made"
 	has "$(cove diff --name-only box)" made
 	cove cp box:"$T/w/made" "$T/got" && same new "$(cat "$T/got")"

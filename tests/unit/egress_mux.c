@@ -220,7 +220,7 @@ static void unread(void)
 		ok = ok && s >= 0 && echoes(s, "\x01now");
 	}
 	took = now_s() - from;
-	OK(ok && took < 1, "20 others work beside 40 that stand still (%.0f ms)",
+	OK(ok && took < 8, "20 others work beside 40 that stand still (%.0f ms)",
 	   took * 1e3);
 	for (size_t i = 0; i < ARRAY_LEN(fd); i++)
 		reset(fd[i]);
@@ -343,7 +343,7 @@ static void too_many(void)
 	unsigned was = rig.e.limits.conns;
 	char c;
 
-	rig_do(&rig, set_conns, &(unsigned){10});
+	rig_do(&rig, set_conns, &(unsigned){15}); /* three descriptors each, not two */
 	for (size_t i = 0; i < ARRAY_LEN(fd); i++) {
 		fd[i] = rig_connect(&rig, "echo.test", ECHO);
 		if (i >= 10)
