@@ -99,7 +99,7 @@ EGRESS_LINK := $(if $(STATIC),-static-pie)
 UNPACK_OBJ := $(PROG)/src/roles/unpack.o $(PROG)/src/roles/unpack_file.o
 
 # The reader of tar files of any kind: libarchive, as in cove-scan.
-UNTAR_OBJ := $(B)/src/roles/untar.o $(B)/src/roles/untar_file.o
+UNTAR_OBJ := $(addprefix $(B)/src/roles/,untar.o untar_run.o untar_file.o)
 UNTAR_LIBS := -larchive $(if $(STATIC),-lz -llzma -lbz2 -lzstd -lnettle)
 
 # The first process of a machine's namespaces.
@@ -280,6 +280,9 @@ $(B)/fuzz/fs_%: tests/fuzz/fs_%.c tests/lib/fuzz.h $(B)/libfs.a
 $(B)/fuzz/egress%: tests/fuzz/egress%.c tests/lib/fuzz.h $(B)/libegress.a $(B)/libcove.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(B)/libegress.a $(B)/libcove.a $(LDSAN) $(LIBS) $(EGRESS_LIBS) -o $@
+$(B)/fuzz/untar: tests/fuzz/untar.c tests/lib/fuzz.h $(filter-out %/untar.o,$(UNTAR_OBJ)) $(B)/libcove.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(FUZZMODE) -Itests/lib $< $(filter %.o,$^) $(B)/libcove.a $(LDSAN) $(UNTAR_LIBS) -o $@
 FUZZ_SECONDS ?= 60
 fuzz:
 	@tools/fuzz.sh $(FUZZ_SECONDS)

@@ -626,10 +626,11 @@ COVE_API int cove_kernel_remove(const char *kernel, struct cove_error *err);
 /* What is kept so that later starts need not make it: images that were unpacked
  * ("kind":"tar") and machines that were booted ("template").
  * [{"key":..,"kind":..,"bytes":..,"madeAt":seconds since 1970}]; a tar image also has
- * "source", "digest", "entries", "devices" (left out) and "usedBy":[sandboxes], a template
- * "kernel", "cpus", "memoryMiB", "accelerator" and "qemu". */
+ * "source", "digest", "entries", "devices" (left out) and "usedBy":[sandboxes], a
+ * template "kernel", "cpus", "memoryMiB", "accelerator" and "qemu". */
 COVE_API int cove_images_json(char **ret, struct cove_error *err);
-/* One of them; the key may be cut short if it is unique. COVE_ESTATE: a sandbox has it. */
+/* One of them; the key may be cut short if it is unique. COVE_ESTATE: a sandbox has it.
+ */
 COVE_API int cove_image_remove(const char *key, struct cove_error *err);
 /* Makes what the first start of such a sandbox would make: says so by log lines. */
 COVE_API int cove_image_prepare(const struct cove_spec *spec, struct cove_error *err);

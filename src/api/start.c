@@ -97,12 +97,11 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	s->session = session_new(&s->box.place.link, err);
 	if (!s->session)
 		return err->code;
-	if (session_set_guest(s->session,
-			      &(struct session_watch){.alarm = s->box.place.alarm,
-						      .silence_ms =
-							      s->box.place.silence_ms,
-						      .lost = guest_lost,
-						      .arg = s}) < 0)
+	if (session_set_guest(s->session, &(struct session_watch){
+						  .alarm = s->box.place.alarm,
+						  .silence_ms = s->box.place.silence_ms,
+						  .lost = guest_lost,
+						  .arg = s}) < 0)
 		return fail(err, COVE_EIO, errno, "events");
 	if (json_array_size(s->box.spec.ports) > 0) {
 		s->ports = ports_new(s->session, &s->store, s->box.name, err);

@@ -36,4 +36,8 @@ bool attest_only_loopback(int proc);
 /* One id inside that is another, unprivileged one outside; ret: the map in words. */
 bool attest_one_user(int proc, uint32_t outside, char *ret, size_t size);
 
+struct place_config;
+/* What guards protect, in the mount namespace of that process: an item each. */
+void attest_guards(struct report *r, const struct place_config *c, int proc);
+
 #endif

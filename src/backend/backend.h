@@ -101,9 +101,9 @@ struct place {
 	 * (ipc/netmux.h); -1 without, and once taken. */
 	int net;
 	uint8_t net_nonce[16]; /* that stream begins with these, after a restore */
-	struct vm *vm; /* of the vm backend (backend/vm_impl.h); or NULL */
-	int alarm;     /* readable: a part of it has ended that it cannot do without; -1:
-			  the link tells all */
+	struct vm *vm;         /* of the vm backend (backend/vm_impl.h); or NULL */
+	int alarm; /* readable: a part of it has ended that it cannot do without; -1:
+		      the link tells all */
 	uint32_t silence_ms; /* how long it may leave a question unanswered; 0: for ever
 			      */
 };

@@ -159,71 +159,6 @@ static void network_mode(struct report *r, const struct place_config *c, int pro
 		    caught == c->capture);
 }
 
-/* ---- guarded paths of rw mounts ------------------------------------------------- */
-
-/* As the kernel writes it: blanks and the like as \ooo. */
-static void mountinfo_path(const char *dir, const char *name, char *out, size_t size)
-{
-	const char *parts[] = {dir, "/", name};
-	size_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		for (const char *c = parts[i]; *c && n + 5 < size; c++) {
-			if (strchr(" \t\n\\", *c))
-				n += (size_t)snprintf(out + n, size - n, "\\%03o",
-						      (unsigned char)*c);
-			else
-				out[n++] = *c;
-		}
-	out[n] = '\0';
-}
-
-/* The options of the last mount at path, which is the uppermost: "ro,nosuid,...". */
-static bool mounted_ro(const char *mountinfo, const char *path)
-{
-	size_t n = strlen(path);
-	bool ro = false;
-
-	for (const char *line = mountinfo; line && *line;) {
-		const char *p = line, *end = strchr(line, '\n');
-
-		/* id parent major:minor root MOUNTPOINT OPTIONS */
-		for (int field = 0; p && field < 4; field++) {
-			p = strchr(p, ' ');
-			p = p && (!end || p < end) ? p + 1 : NULL;
-		}
-		if (p && strncmp(p, path, n) == 0 && p[n] == ' ')
-			ro = strncmp(p + n + 1, "ro", 2) == 0 &&
-			     (p[n + 3] == ',' || p[n + 3] == ' ');
-		line = end ? end + 1 : NULL;
-	}
-	return ro;
-}
-
-static void guards(struct report *r, const struct place_config *c, int proc)
-{
-	cleanup_buf struct buf b = BUF_INIT(4u << 20);
-	bool read = false;
-
-	for (size_t i = 0; i < c->n_mounts; i++)
-		for (size_t k = 0; k < c->mounts[i].n_guards; k++) {
-			const struct place_guard *g = &c->mounts[i].guards[k];
-			char path[4 * SPEC_STR_MAX], name[2 * SPEC_STR_MAX];
-			bool ro;
-
-			if (g->pin)
-				continue;
-			if (!read)
-				read = read_file_at(proc, "mountinfo", &b) == 0 && b.data;
-			mountinfo_path(c->mounts[i].target, g->path, path, sizeof(path));
-			ro = read && mounted_ro(b.data, path);
-			snprintf(name, sizeof(name), "protected %s/%s",
-				 c->mounts[i].target, g->path);
-			attest_item(r, name, "read-only", ro ? "read-only" : "writable",
-				    ro);
-		}
-}
-
 int proc_attest(struct place *p, const struct place_config *c, json_t *items,
 		struct cove_error *err)
 {
@@ -242,7 +177,7 @@ int proc_attest(struct place *p, const struct place_config *c, json_t *items,
 	disk(&r, c->spec);
 	network(&r, proc);
 	network_mode(&r, c, proc);
-	guards(&r, c, proc);
+	attest_guards(&r, c, proc);
 	if (r.nomem)
 		return fail_nomem(err);
 	return r.short_of;

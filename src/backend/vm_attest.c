@@ -291,6 +291,8 @@ int vm_attest(struct place *p, const struct place_config *c, json_t *items,
 		confinement(&r, parts[i].name, p, parts[i].uid, proc);
 		if (i == 0)
 			template(&r, p->vm, proc);
+		if (parts[i].pid == p->vm->fs.pid)
+			attest_guards(&r, c, proc);
 	}
 	limits(&r, p, c->spec);
 	return r.nomem ? fail_nomem(err) : r.short_of;

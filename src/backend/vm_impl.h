@@ -19,7 +19,7 @@ struct vm_host {
 	struct vm_kernel kernel;
 	bool kvm;
 	unsigned cpus;
-	uint64_t memory;
+	uint64_t memory, swap;
 };
 
 /* A running one, behind struct place: the place's own process is cove-vmm. */
@@ -28,11 +28,10 @@ struct vm {
 	struct vm_host host;
 	struct template template;
 	struct qmp qmp;
-	int lifeline;   /* see roles/vmm.c */
-	int unused_net; /* our end of the port, where nothing is captured */
-	bool restored;  /* from the template, not booted */
-	uint64_t swap;       /* bytes, as it was started */
-	uint32_t cpus_milli; /* the share in force */
+	int lifeline;              /* see roles/vmm.c */
+	int unused_net;            /* our end of the port, where nothing is captured */
+	bool restored;             /* from the template: neither booted nor from a save */
+	uint32_t cpus_milli;       /* the share in force */
 	int fs_control, fs_tables; /* of cove-fs, see fs/serve.h */
 };
 
@@ -94,6 +93,9 @@ int vm_wait_ready(int link, int lifeline, struct cove_error *err);
 
 /* vm.c: memory that is a file is not part of what QEMU saves and loads. */
 int vm_ignore_shared(struct qmp *q, struct cove_error *err);
+
+/* vm_swap.c: a new swap disk, a file without a name below dir. -1 with err. */
+int vm_swap_open(const char *dir, uint64_t bytes, struct cove_error *err);
 
 /* vm_limits.c */
 int vm_size(struct vm_host *h, const struct spec *s, struct cove_error *err);

@@ -71,7 +71,9 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
 {
 	struct cgroup_limits limits = vm_cgroup_limits(c->spec, root->host);
-	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", m->incoming && !m->saved ? "shared" : "own"};
+	bool shared = m->incoming && !m->saved;
+	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", shared ? "shared" : "own"};
+	cleanup_fd int swap = -1;
 	struct proc_program vmm = {
 		.path = vmm_file(err),
 		.argv = argv,
@@ -87,14 +89,20 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 
 	if (!vmm.path || open_channels(ch, err) < 0)
 		return err->code;
+	if (root->host->swap) {
+		swap = vm_swap_open(c->cache_dir, root->host->swap, err);
+		if (swap < 0)
+			return err->code;
+	}
 	const int fds[] = {ch->lifeline[1], ch->console[0], ch->console[1], ch->qmp[1],
-			   ch->link[1],     ch->fs[1],      ch->net[1]};
+			   ch->link[1],     ch->fs[1],      ch->net[1],     swap};
 	m->console = FIRST_FD + 2;
 	m->qmp = FIRST_FD + 3;
 	m->link = FIRST_FD + 4;
 	m->fs = FIRST_FD + 5;
 	m->net = FIRST_FD + 6;
-	vmm.n_fds = ARRAY_LEN(fds);
+	m->swap = swap < 0 ? -1 : FIRST_FD + 7;
+	vmm.n_fds = ARRAY_LEN(fds) - (swap < 0);
 	memcpy(vmm.fds, fds, sizeof(fds));
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");

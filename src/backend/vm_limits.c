@@ -41,10 +41,16 @@ static uint64_t whole_memory(const struct spec *s)
 	return want & ~((1ull << 20) - 1);
 }
 
+static uint64_t whole_swap(const struct spec *s)
+{
+	return s->resources.swap_bytes & ~((1ull << 20) - 1);
+}
+
 int vm_size(struct vm_host *h, const struct spec *s, struct cove_error *err)
 {
 	h->cpus = whole_cpus(s);
 	h->memory = whole_memory(s);
+	h->swap = whole_swap(s);
 	if (h->memory >= MEMORY_MIN)
 		return 0;
 	fail(err, COVE_EINVAL, 0, "resources.memoryMiB: a machine needs %llu",
@@ -59,6 +65,7 @@ struct cgroup_limits vm_cgroup_limits(const struct spec *s, const struct vm_host
 	proc_cgroup_limits(s, &l);
 	if (l.memory_bytes)
 		l.memory_bytes = h->memory + VM_OVERHEAD;
+	l.swap_bytes = 0; /* it has a disk for that */
 	l.pids = l.pids ? VM_TASKS : 0;
 	return l;
 }
@@ -90,7 +97,7 @@ static int check_fixed(const struct place *p, const struct spec *s,
 
 	if (whole_memory(s) != vm->host.memory)
 		return refuse(err, "resources.memoryMiB", fixed);
-	if (s->resources.swap_bytes != vm->swap)
+	if (whole_swap(s) != vm->host.swap)
 		return refuse(err, "resources.swap", fixed);
 	if (s->resources.pids != p->nproc)
 		return refuse(err, "resources.pids", fixed);

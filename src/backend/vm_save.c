@@ -117,6 +117,11 @@ static int save_start(struct place *p, int to, int tables, json_t **ret_machine,
 	struct qmp *q = &p->vm->qmp;
 	int r;
 
+	if (p->vm->host.swap) {
+		fail(err, COVE_EUNSUPPORTED, 0,
+		     "memory cannot be saved: a part of it may be on the swap disk");
+		return hint(err, "a sandbox without resources.swap can be saved");
+	}
 	if (ask_fs(p->vm, FS_SAVE, err) < 0)
 		return err->code;
 	r = copy_file(p->vm->fs_tables, tables);
@@ -176,6 +181,7 @@ static int adopt(struct vm_host *h, const json_t *machine, struct cove_error *er
 	}
 	h->cpus = m.cpus;
 	h->memory = m.memory;
+	h->swap = 0; /* one that has it is not saved */
 	h->kernel.built_in = m.tuned;
 	return 0;
 }
@@ -310,7 +316,6 @@ int vm_start_saved(struct place *p, const struct place_config *c, struct vm_chan
 	if (r == 0)
 		r = run(vm, &s, err);
 	seal_clear(&s);
-	vm->restored = true;
 	if (r == 0)
 		randombytes_buf(p->net_nonce, sizeof(p->net_nonce));
 	return r;
@@ -325,8 +330,8 @@ static int check(const struct place_config *c, const json_t *machine,
 }
 
 /* What is different in another life. */
-static int resume(const struct place *p, const struct place_config *c,
-		  struct wire_out *o, struct cove_error *err)
+static int resume(const struct place *p, const struct place_config *c, struct wire_out *o,
+		  struct cove_error *err)
 {
 	uint8_t seed[SEED_BYTES];
 	struct timespec now;

@@ -144,12 +144,12 @@ int vm_setup(const struct place *p, const struct place_config *c, struct wire_ou
 	uint8_t seed[SEED_BYTES];
 	struct timespec now;
 
-	(void)p;
 	if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
 		return fail(err, COVE_EIO, errno, "randomness for the machine");
 	wire_put_u32(o, WIRE_A_FLAGS,
 		     WIRE_SETUP_MACHINE | WIRE_SETUP_SET_CLOCK |
-			     (c->capture ? WIRE_SETUP_CAPTURE : 0));
+			     (c->capture ? WIRE_SETUP_CAPTURE : 0) |
+			     (p->vm->host.swap ? WIRE_SETUP_SWAP : 0));
 	wire_put_str(o, WIRE_A_HOSTNAME, c->hostname);
 	wire_put_attr(o, WIRE_A_SEED, seed, sizeof(seed));
 	wire_put_u32(o, WIRE_A_UID, c->uid);

@@ -29,7 +29,8 @@ static struct template_id identify(const struct vm_host *h)
 				    .qemu = h->version,
 				    .kvm = h->kvm,
 				    .cpus = h->cpus,
-				    .memory = h->memory};
+				    .memory = h->memory,
+				    .swap = h->swap};
 }
 
 struct qemu_machine vm_machine(const struct vm_host *h)

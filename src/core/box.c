@@ -140,8 +140,9 @@ int box_check_state(const struct spec *s, const struct store *st, const json_t *
 	if (host_config(&c, s, st, err) < 0 || backend_pick(&be, &c, err) < 0)
 		return err->code;
 	if (!be->saver)
-		return fail(err, COVE_ESTATE, 0, "the memory is a machine's, and this is "
-						 "backend %s",
+		return fail(err, COVE_ESTATE, 0,
+			    "the memory is a machine's, and this is "
+			    "backend %s",
 			    be->name);
 	return be->saver->check(&c, json_object_get(head, "machine"), err);
 }
@@ -151,7 +152,8 @@ int box_probe(const struct backend *be, const struct store *st, json_t *checks,
 {
 	struct place_config c;
 
-	return host_config(&c, NULL, st, err) < 0 ? err->code : be->probe(&c, checks, err);
+	return host_config(&c, NULL, st, err) < 0 ? err->code
+						  : be->probe(&c, checks, err);
 }
 
 static int fill_config(struct box *b, bool degraded, struct cove_error *err)

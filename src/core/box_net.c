@@ -281,7 +281,7 @@ int box_net_listen(struct box *b, struct cove_error *err)
 
 	if (b->egress && b->place.net >= 0)
 		r = egress_take_stream_anew(b->egress, &b->place.net, b->place.net_nonce,
-				       sizeof(b->place.net_nonce), err);
+					    sizeof(b->place.net_nonce), err);
 	else if (b->egress)
 		r = egress_take_sockets(b->egress, b->place.capture, err);
 	if (r < 0)

@@ -441,8 +441,7 @@ int egress_take_stream_anew(struct egress_host *h, int *fd, const uint8_t *nonce
 		snprintf(hex + 2 * i, 3, "%02x", nonce[i]);
 	if (settle(h, err) < 0)
 		return err->code;
-	r = egress_send(h, json_pack("{s:s, s:s}", "t", "stream", "nonce", hex), fd,
-			1);
+	r = egress_send(h, json_pack("{s:s, s:s}", "t", "stream", "nonce", hex), fd, 1);
 	close_fd(fd);
 	return r < 0 ? fail(err, COVE_EIO, -r, "network: stream") : 0;
 }

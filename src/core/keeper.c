@@ -90,7 +90,8 @@ static int setup(struct keeper *k, const struct keeper_options *o, struct cove_e
 	struct spec spec;
 	int r;
 
-	if (store_open(&k->store, err) < 0 || store_load(&k->store, o->name, &spec, err) < 0)
+	if (store_open(&k->store, err) < 0 ||
+	    store_load(&k->store, o->name, &spec, err) < 0)
 		return err->code;
 	if (o->state && restore_open(k, o->state, err) < 0) {
 		spec_clear(&spec);
@@ -134,8 +135,7 @@ static int first_frames(struct keeper *k, bool *ret_up, struct cove_error *err)
 			return fail(err, COVE_EGONE, 0, "the guest: %s", k->reason);
 	}
 	/* the link keeps a HELLO for itself */
-	*ret_up = *ret_up ||
-		  (k->guest.link.hello_seen && !k->box.place.backend->setup);
+	*ret_up = *ret_up || (k->guest.link.hello_seen && !k->box.place.backend->setup);
 	return r;
 }
 
@@ -307,13 +307,11 @@ static void arm_timer(struct keeper *k)
 {
 	int64_t next = 0, idle = (int64_t)k->box.spec.resources.idle_ms;
 	struct itimerspec t = {0};
-	int64_t due[7] = {k->ttl_at,
-			  k->pulse.due_ms,
-			  k->kill_at,
-			  k->thaw_at,
-			  keeper_audit_due(k),
-			  idle && k->idle_since ? k->idle_since + idle : 0,
-			  k->box.disk.next_ms};
+	int64_t due[7] = {
+		k->ttl_at,           k->pulse.due_ms,
+		k->kill_at,          k->thaw_at,
+		keeper_audit_due(k), idle && k->idle_since ? k->idle_since + idle : 0,
+		k->box.disk.next_ms};
 
 	for (size_t i = 0; i < ARRAY_LEN(due); i++)
 		if (due[i] && (!next || due[i] < next))

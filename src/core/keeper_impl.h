@@ -122,8 +122,8 @@ struct keeper {
 	struct saving saving;                /* of its memory, see keeper_save.c */
 	struct restoring *restoring;         /* it goes on from a saved one; or NULL */
 	bool frozen;                         /* for whichever of both */
-	bool paused;                         /* held still until somebody says otherwise */
-	bool ending;                         /* leave the loop */
+	bool paused; /* held still until somebody says otherwise */
+	bool ending; /* leave the loop */
 	bool stopping;
 	struct watcher *watchers; /* who answers questions of the network */
 	struct pulse pulse;

@@ -168,8 +168,8 @@ int secrets_placeholders(struct secrets *s, int record, struct cove_error *err)
 	}
 	if (r == 0 && changed && record >= 0) {
 		text = json_dumps(known_ones, JSON_INDENT(2) | JSON_SORT_KEYS);
-		r = text ? write_file_atomic(record, SECRET_PLACEHOLDERS, text, strlen(text), 0600,
-					     0)
+		r = text ? write_file_atomic(record, SECRET_PLACEHOLDERS, text,
+					     strlen(text), 0600, 0)
 			 : -ENOMEM;
 		free(text);
 	}

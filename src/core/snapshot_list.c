@@ -291,7 +291,8 @@ int snapshot_remove(struct store *st, const char *name, const char *tag, bool sh
 	snprintf(tmp, sizeof(tmp), ".old-%s-%d", tag, (int)getpid());
 	if (renameat(snapshots, tag, snapshots, tmp) < 0)
 		return fail(err, COVE_EIO, errno, "remove snapshot %s", tag);
-	if (audit_log(st, name, shred ? "snapshot-shred" : "snapshot-rm", json_pack("{s:s}", "tag", tag), err) < 0)
+	if (audit_log(st, name, shred ? "snapshot-shred" : "snapshot-rm",
+		      json_pack("{s:s}", "tag", tag), err) < 0)
 		return err->code;
 	int r = remove_tree_at(snapshots, tmp);
 	return r < 0 ? fail(err, COVE_EIO, -r, "remove snapshot %s", tag) : 0;

@@ -31,11 +31,15 @@ void dir_changed(struct fs *fs, struct node *dir)
 static ssize_t made(struct fs *fs, struct node *dir, const char *name, int remove,
 		    uint8_t *out)
 {
+	struct node *new;
 	ssize_t n;
 	int fd;
 
 	dir_changed(fs, dir);
 	n = entry_answer(fs, dir, name, out);
+	new = node_child(fs, dir, name);
+	if (new)
+		new->whole = true;
 	if (n != -ENFILE && n != -ENOMEM)
 		return n;
 	fd = open_dir(fs, dir);
@@ -146,6 +150,7 @@ ssize_t do_link(struct fs *fs, struct request *q, uint8_t *out)
 	size_t at = sizeof(in);
 	int err, r, dir;
 	const char *name = request_name(q, &at, &err);
+	struct fs_stat st;
 	struct node *n;
 
 	if (!name)
@@ -161,7 +166,12 @@ ssize_t do_link(struct fs *fs, struct request *q, uint8_t *out)
 		return -EPERM;
 	r = n->parent ? link_named(fs, n, q->node, name)
 		      : link_nameless(fs, n, dir, name);
-	return r < 0 ? r : made(fs, q->node, name, 0, out);
+	if (r < 0)
+		return r;
+	n->whole = true; /* an overlay copied it up for this */
+	if (node_stat_changed(fs, n, &st) == 0)
+		fresh_changed(fs, n, &st);
+	return made(fs, q->node, name, 0, out);
 }
 
 /* ---- files that are open at once -----------------------------------------------------
@@ -253,7 +263,7 @@ ssize_t do_create(struct fs *fs, struct request *q, uint8_t *out)
 		return r;
 	}
 	desc_set(&fs->descs, &n->desc, take_fd(&fd));
-	n->reads = n->writes = true;
+	n->reads = n->writes = n->whole = true;
 	return answer_open(fs, n, &st, out);
 }
 
@@ -276,5 +286,8 @@ ssize_t do_tmpfile(struct fs *fs, struct request *q, uint8_t *out)
 	r = fd < 0 ? fd : fs_stat_at(fd, "", &st);
 	if (r == 0)
 		r = node_get_nameless(fs, &st, &fd, &n);
-	return r < 0 ? r : answer_open(fs, n, &st, out);
+	if (r < 0)
+		return r;
+	n->whole = true;
+	return answer_open(fs, n, &st, out);
 }

@@ -132,7 +132,8 @@ static struct node *by_identity(struct fs *fs, const struct node *dir, const cha
 
 		if (!fs_ident_equal(&n->ident, &st->id) || n->type != (st->mode & S_IFMT))
 			continue;
-		if (!named || (n->parent == dir && strcmp(n->name, name) == 0))
+		if (!named || n->whole ||
+		    (n->parent == dir && strcmp(n->name, name) == 0))
 			return n;
 	}
 	return NULL;

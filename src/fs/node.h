@@ -14,7 +14,8 @@
  *
  * An overlay breaks hard links when it copies a file up: there, files with several links
  * are one node a name, so that a write through one name lands under that name. Such
- * aliases share no pages inside; whoever changes one tells the others (watch.h).
+ * aliases share no pages inside; whoever changes one tells the others (fresh.h). What the
+ * guest made or linked itself lies in the upper layer and is whole.
  */
 #ifndef COVE_FS_NODE_H
 #define COVE_FS_NODE_H
@@ -55,6 +56,7 @@ struct node {
 	bool writes;      /* desc can write */
 	bool reads;       /* desc can read */
 	uint8_t noticed;  /* NOTICED_*: a notice about it waits to be sent */
+	bool whole;       /* on an overlay: all its names are one file, for sure */
 	bool pressed;     /* the guest was asked to forget it */
 	bool told_absent; /* directory: the guest may know that some names are not there
 			   */

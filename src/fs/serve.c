@@ -188,7 +188,7 @@ static int turn(struct server *s)
 	bool more = s->more_events && !s->holding; /* the tables hold still, too */
 	struct pollfd p[3] = {
 		{.fd = s->fd      },
-                { .fd = s->holding ? -1 : fs_watch_fd(s->fs), .events = POLLIN},
+		{ .fd = s->holding ? -1 : fs_watch_fd(s->fs), .events = POLLIN},
 		{ .fd = s->control, .events = POLLIN}
         };
 	int r = 1;

@@ -232,7 +232,7 @@ static int load_nodes(struct reader *r, uint32_t n)
 
 	for (uint32_t i = 0; e == 0 && i < n; i++) {
 		char name[NAME_LENGTH_MAX + 1] = "";
-		struct record rec;
+		struct record rec = {0};
 
 		e = take(r, &rec, sizeof(rec));
 		if (e == 0 && rec.n_name > NAME_LENGTH_MAX)
@@ -267,7 +267,7 @@ static int load_generations(struct reader *r, uint32_t n)
 static int load_all(struct reader *r)
 {
 	struct fs *fs = r->fs;
-	struct head h;
+	struct head h = {0};
 	int e = take(r, &h, sizeof(h));
 
 	if (e == 0 && (h.magic != MAGIC || h.minor < PROTOCOL_MINOR_MIN ||

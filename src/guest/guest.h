@@ -80,7 +80,8 @@ struct stream {
 	uint32_t id;
 	const struct stream_ops *ops;
 	bool closed, peer_closed;
-	bool orphan; /* its client is in another life: it has no number and says nothing */
+	bool orphan; /* its client is in another life: it has no number and says nothing
+		      */
 	bool want_writable; /* not connected yet: input waits in the buffer */
 	struct sink in;
 	struct source out[2]; /* sub 1 and 2 */

@@ -17,6 +17,7 @@
 
 #include "guest/guest.h"
 #include "guest/machine_root.h"
+#include "guest/machine_swap.h"
 #include "guest/machine_tasks.h"
 #include "guest/netpump.h"
 #include "guest/request.h"
@@ -240,6 +241,8 @@ const char *machine_setup(const struct request *r)
 		errno = ENODEV;
 		return "this is no machine";
 	}
+	if ((r->num[WIRE_A_FLAGS] & WIRE_SETUP_SWAP) && machine_swap_on() < 0)
+		return "swap";
 	what = machine_root(ports[PORT_FS], &user, r->list[WIRE_A_MOUNT]);
 	if (what)
 		return what;

@@ -28,6 +28,7 @@
 
 #define ROOT "/root"
 #define VIEW "/view"
+#define MEMORY "/memory"
 #define READ_AHEAD_KB "1024"
 #define MOUNT_FIELD_MAX 256
 #ifndef AT_RECURSIVE
@@ -52,6 +53,11 @@ static const char *const links[][2] = {
 	{"/proc/self/fd/1", "/dev/stdout"},
         {"/proc/self/fd/2", "/dev/stderr"},
 	{"pts/ptmx",        "/dev/ptmx"  },
+};
+
+/* Where what is mounted comes from. */
+struct trees {
+	int root, memory;
 };
 
 /* ---- the host's part ------------------------------------------------------------ */
@@ -86,6 +92,17 @@ static int second_view(void)
 	return open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* All that lives in memory is in one file system, so that together it leaves the other
+ * half to processes: files are nothing that a lack of memory could end. */
+static int memory_files(void)
+{
+	if (mkdir(MEMORY, 0755) < 0 ||
+	    mount("tmpfs", MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=50%") <
+		    0)
+		return -1;
+	return open(MEMORY, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* A request costs far more than its bytes: read far ahead. Not vital. */
 static void read_ahead(int root)
 {
@@ -111,30 +128,6 @@ static int enter(void)
 }
 
 /* ---- the guest's own ------------------------------------------------------------ */
-
-static int make_dev(const struct machine_user *user)
-{
-	char pts[] = "newinstance,ptmxmode=0666,mode=0620", shm[100];
-
-	snprintf(shm, sizeof(shm), "mode=0755,uid=%u,gid=%u", user->uid, user->gid);
-	if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC,
-		  "mode=0755,size=1048576") < 0)
-		return -1;
-	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
-		if (mknod(nodes[i].path, S_IFCHR | 0666,
-			  makedev(nodes[i].major, nodes[i].minor)) < 0 ||
-		    chmod(nodes[i].path, 0666) < 0)
-			return -1;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(links); i++)
-		if (symlink(links[i][0], links[i][1]) < 0)
-			return -1;
-	if (mkdir("/dev/pts", 0755) < 0 || mkdir("/dev/shm", 0755) < 0)
-		return -1;
-	if (mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, shm) < 0)
-		return -1;
-	return mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts);
-}
 
 /* The place to mount on: made if the file system that it lies in is our own. */
 static int make_point(const char *path, bool file, const struct machine_user *user)
@@ -182,8 +175,25 @@ static int mount_tree(int dir, const char *from, const char *path, uint64_t attr
 	return r;
 }
 
+/* A directory of the one file system in memory. */
+static int mount_memory(int memory, const char *options, const char *path)
+{
+	static unsigned count;
+	unsigned mode, uid, gid;
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", count++);
+	if (sscanf(options, "mode=%o,uid=%u,gid=%u", &mode, &uid, &gid) != 3 ||
+	    mkdirat(memory, name, 0700) < 0 ||
+	    fchownat(memory, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchmodat(memory, name, mode & 07777, 0) < 0)
+		return -1;
+	return mount_tree(memory, name, path, 0);
+}
+
 /* "KIND OPTIONS PATH"; the path may hold blanks. */
-static int mount_one(int root, const char *line, const struct machine_user *user)
+static int mount_one(const struct trees *t, const char *line,
+		     const struct machine_user *user)
 {
 	char kind[MOUNT_FIELD_MAX], options[MOUNT_FIELD_MAX];
 	int at = 0;
@@ -199,8 +209,31 @@ static int mount_one(int root, const char *line, const struct machine_user *user
 	if (make_point(line, strcmp(kind, "file") == 0, user) < 0)
 		return -1;
 	if (strcmp(kind, "tmpfs") == 0)
-		return mount("tmpfs", line, "tmpfs", MS_NOSUID | MS_NODEV, options);
-	return mount_tree(root, line + 1, line, 0); /* whatever covers it by now */
+		return mount_memory(t->memory, options, line);
+	return mount_tree(t->root, line + 1, line, 0); /* whatever covers it by now */
+}
+
+static int make_dev(const struct trees *t, const struct machine_user *user)
+{
+	char pts[] = "newinstance,ptmxmode=0666,mode=0620", shm[100];
+
+	snprintf(shm, sizeof(shm), "tmpfs mode=0755,uid=%u,gid=%u /dev/shm", user->uid,
+		 user->gid);
+	if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC,
+		  "mode=0755,size=1048576") < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		if (mknod(nodes[i].path, S_IFCHR | 0666,
+			  makedev(nodes[i].major, nodes[i].minor)) < 0 ||
+		    chmod(nodes[i].path, 0666) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		if (symlink(links[i][0], links[i][1]) < 0)
+			return -1;
+	if (mkdir("/dev/pts", 0755) < 0 || mount_one(t, shm, user) < 0)
+		return -1;
+	return mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts);
 }
 
 /* File operations of the link are the user's: root's rights are for mounting only. */
@@ -212,22 +245,26 @@ static void files_as(const struct machine_user *user)
 
 const char *machine_root(int port, const struct machine_user *user, char **mounts)
 {
-	cleanup_fd int root = -1;
+	cleanup_fd int root = -1, memory = memory_files();
+	struct trees t;
 
+	if (memory < 0)
+		return "file system in memory";
 	if (mount_host(port) < 0)
 		return "root file system";
 	root = second_view();
 	if (root < 0)
 		return "root file system";
+	t = (struct trees){root, memory};
 	read_ahead(root);
 	if (enter() < 0)
 		return "enter the root file system";
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return "/proc";
-	if (make_dev(user) < 0)
+	if (make_dev(&t, user) < 0)
 		return "/dev";
 	for (; *mounts; mounts++)
-		if (mount_one(root, *mounts, user) < 0)
+		if (mount_one(&t, *mounts, user) < 0)
 			return *mounts;
 	files_as(user);
 	return NULL;

@@ -10,15 +10,14 @@ enum kind { K_NONE, K_U32, K_U64, K_STR, K_LIST, K_BYTES };
 #define LISTS 4 /* of the kind K_LIST below */
 
 static const uint8_t kinds[WIRE_A_LAST + 1] = {
-	[WIRE_A_ARG] = K_LIST,   [WIRE_A_ENV] = K_LIST,       [WIRE_A_CWD] = K_STR,
-	[WIRE_A_FLAGS] = K_U32,  [WIRE_A_ROWS] = K_U32,       [WIRE_A_COLS] = K_U32,
-	[WIRE_A_UID] = K_U32,    [WIRE_A_GID] = K_U32,        [WIRE_A_PATH] = K_LIST,
-	[WIRE_A_PATH2] = K_STR,  [WIRE_A_MODE] = K_U32,       [WIRE_A_PORT] = K_U32,
-	[WIRE_A_NAME] = K_STR,   [WIRE_A_HOSTNAME] = K_STR,   [WIRE_A_TIME_NS] = K_U64,
-	[WIRE_A_SEED] = K_BYTES, [WIRE_A_TIMEOUT_MS] = K_U32, [WIRE_A_TEXT] = K_STR,
-	[WIRE_A_AGENT] = K_STR,  [WIRE_A_TOOL] = K_STR,       [WIRE_A_MOUNT] = K_LIST,
-	[WIRE_A_NONCE] = K_BYTES, [WIRE_A_STREAM] = K_U32,
-	[WIRE_A_PIDS] = K_U32,
+	[WIRE_A_ARG] = K_LIST,    [WIRE_A_ENV] = K_LIST,       [WIRE_A_CWD] = K_STR,
+	[WIRE_A_FLAGS] = K_U32,   [WIRE_A_ROWS] = K_U32,       [WIRE_A_COLS] = K_U32,
+	[WIRE_A_UID] = K_U32,     [WIRE_A_GID] = K_U32,        [WIRE_A_PATH] = K_LIST,
+	[WIRE_A_PATH2] = K_STR,   [WIRE_A_MODE] = K_U32,       [WIRE_A_PORT] = K_U32,
+	[WIRE_A_NAME] = K_STR,    [WIRE_A_HOSTNAME] = K_STR,   [WIRE_A_TIME_NS] = K_U64,
+	[WIRE_A_SEED] = K_BYTES,  [WIRE_A_TIMEOUT_MS] = K_U32, [WIRE_A_TEXT] = K_STR,
+	[WIRE_A_AGENT] = K_STR,   [WIRE_A_TOOL] = K_STR,       [WIRE_A_MOUNT] = K_LIST,
+	[WIRE_A_NONCE] = K_BYTES, [WIRE_A_STREAM] = K_U32,     [WIRE_A_PIDS] = K_U32,
 };
 
 struct sizes {

@@ -59,8 +59,8 @@ enum wire_type {
 	/* client to server, stream 0, at most once and before any request: attributes
 	 * HOSTNAME, TIME_NS, SEED, FLAGS (WIRE_SETUP_*), PATH (repeated: a directory to
 	 * create), ENV (repeated: for every EXEC that has none of that name). To a
-	 * machine (WIRE_SETUP_MACHINE) also MOUNT (repeated, in order), PIDS, and UID, GID: of
-	 * an EXEC that names none, and of every file operation */
+	 * machine (WIRE_SETUP_MACHINE) also MOUNT (repeated, in order), PIDS, and UID,
+	 * GID: of an EXEC that names none, and of every file operation */
 	WIRE_SETUP = 8,
 	/* client to server, stream 0: end everything. attribute TIMEOUT_MS: SIGTERM to
 	 * all, and SIGKILL after that time. The server then closes the connection. */
@@ -165,8 +165,9 @@ enum wire_tag {
 	WIRE_A_TIMEOUT_MS, /* u32 */
 	WIRE_A_AGENT,      /* EXEC: on whose behalf, for the host; the guest skips it */
 	WIRE_A_TOOL,       /* the same: which tool */
-	/* "tmpfs OPTIONS PATH": an empty file system of the guest's own; "bind - PATH"
-	 * and "file - PATH": what the root file system has there, again, on top of one */
+	/* "tmpfs mode=OCTAL,uid=N,gid=N PATH": an empty directory in the guest's memory,
+	 * of which all of them together may take half; "bind - PATH" and "file - PATH":
+	 * what the root file system has there, again, on top of one */
 	WIRE_A_MOUNT,
 	/* u64, STARTED from a machine: the time then, on the clock that its /proc has for
 	 * the starts of processes (os/who.h) */
@@ -193,10 +194,12 @@ enum wire_setup_flags {
 	WIRE_SETUP_SET_CLOCK = 1 << 0, /* places with a clock of their own (vm) */
 	WIRE_SETUP_MACHINE = 1 << 1,   /* the root file system comes over a port */
 	WIRE_SETUP_CAPTURE = 1 << 2,   /* connections leave by a port (ipc/netmux.h) */
+	WIRE_SETUP_SWAP = 1 << 3,      /* one of the disks is for swap */
 };
 
 enum wire_resume_flags {
-	WIRE_RESUME_RESTORED = 1 << 0, /* from what was saved: what was said since is not so */
+	WIRE_RESUME_RESTORED =
+		1 << 0, /* from what was saved: what was said since is not so */
 };
 
 struct wire_frame {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cove-keeper NAME [--degraded] [--secrets] [--state=NAME@TAG] - started by libcove for a named sandbox,
- * never by hand.
+ * cove-keeper NAME [--degraded] [--secrets] [--state=NAME@TAG] - started by libcove for a
+ * named sandbox, never by hand.
  *
  * Descriptor 3 gets the result of the start, with --secrets 4 holds the values of its
  * secrets, 0 to 2 are /dev/null; the environment holds only where the files are.

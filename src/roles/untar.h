@@ -39,6 +39,22 @@ void tree_init(struct tree *t, int root, uint64_t bytes_max);
 int tree_make(struct tree *t, const struct item *item, struct archive *a);
 int tree_finish(struct tree *t);
 
+#define UNTAR_BLOCK (256u * 1024)
+
+struct untar {
+	int fd; /* the file */
+	uint64_t bytes_max;
+	struct tree tree;
+	uint64_t entries, devices; /* made, and left out */
+	struct item item;          /* the present one */
+	const char *why; /* what is wrong with the archive; NULL: what errno says */
+	struct archive *a;
+	char block[UNTAR_BLOCK];
+};
+
+/* untar_run.c: everything that is in the file. 0 or -errno, as of tree_make(). */
+int untar_run(struct untar *u);
+
 /* A path of an archive without "." and doubled or leading slashes; "" is the root itself.
  * -EINVAL: it has ".." in it, -ENAMETOOLONG. */
 int untar_clean(const char *path, char out[PATH_MAX]);

@@ -106,6 +106,19 @@ static void add_ports(struct qemu_args *a, const struct qemu_machine *m)
 	}
 }
 
+static void add_swap(struct qemu_args *a, int fd)
+{
+	if (fd < 0)
+		return;
+	add(a, "-add-fd");
+	add(a, "fd=%d,set=1", fd);
+	add(a, "-blockdev");
+	add(a, "driver=raw,node-name=swap,file.driver=file,file.locking=off,"
+	       "file.filename=/dev/fdset/1");
+	add(a, "-device");
+	add(a, "virtio-blk-device,drive=swap,serial=" QEMU_SWAP_SERIAL);
+}
+
 static void add_memory(struct qemu_args *a, const struct qemu_machine *m)
 {
 	unsigned long long mib = m->memory >> 20;
@@ -153,6 +166,7 @@ int qemu_args(struct qemu_args *a, const struct qemu_machine *m)
 	add(a, "-mon");
 	add(a, "chardev=qmp,mode=control");
 	add_ports(a, m);
+	add_swap(a, m->swap);
 	if (m->incoming) {
 		add(a, "-incoming");
 		add(a, "defer");

@@ -21,6 +21,8 @@
 #define QEMU_VM_DIR "/vm"         /* the template: ram */
 #define QEMU_KERNEL_DIR "/kernel" /* image and initramfs */
 
+#define QEMU_SWAP_SERIAL "cove.swap" /* what guest/machine_swap.c looks for */
+
 struct qemu_machine {
 	const char *program; /* qemu-system-x86_64 */
 	bool kvm;
@@ -33,6 +35,7 @@ struct qemu_machine {
 	bool tuned;                      /* a kernel that finds its devices by itself */
 	uint64_t tsc_khz;                /* of this host; needed to boot without KVM */
 	int console, qmp, link, fs, net; /* descriptors it inherits */
+	int swap;                        /* the same, or -1: a disk for swap */
 };
 
 struct qemu_args {

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SEAL_KEY 32
 #define SEAL_CHUNK (1u << 20)

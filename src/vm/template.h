@@ -25,7 +25,7 @@ struct template_id {
 	const char *qemu;   /* version */
 	bool kvm;
 	unsigned cpus;
-	uint64_t memory; /* bytes */
+	uint64_t memory, swap; /* bytes */
 };
 
 struct template

@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "guest/file.h"
 #include "guest/guest.h"
+#include "guest/machine.h"
 #include "guest/request.h"
 #include "guest/spawn.h"
 
@@ -29,6 +30,26 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
+
+/* No machine: what only one can do is refused as such. */
+const char *machine_setup(const struct request *r)
+{
+	(void)r;
+	errno = ENODEV;
+	return "this is no machine";
+}
+
+int on_quiesce(struct guest *g, const struct wire_frame *f)
+{
+	(void)f;
+	return violation(g, "this is no machine");
+}
+
+int on_resume(struct guest *g, const struct wire_frame *f)
+{
+	(void)f;
+	return violation(g, "this is no machine");
+}
 
 static int fuzz_refuse(int sys)
 {

@@ -3,7 +3,7 @@
  * fs_torture - what programs expect of a file system, tried in the directory it is
  *started in. TAP; run it on a plain directory first, to know that the test is right.
  *
- *	fs_torture [seed]
+ *	fs_torture [PART...]
  */
 #include "tap.h"
 
@@ -641,7 +641,16 @@ static void in_own_dir(const char *name, void (*fn)(void))
 		exit(1);
 }
 
-int main(void)
+static bool wanted(int argc, char **argv, const char *name)
+{
+	bool any = argc < 2;
+
+	for (int i = 1; i < argc; i++)
+		any = any || strcmp(argv[i], name) == 0;
+	return any;
+}
+
+int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
@@ -670,6 +679,7 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	umask(022);
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		in_own_dir(all[i].name, all[i].fn);
+		if (wanted(argc, argv, all[i].name))
+			in_own_dir(all[i].name, all[i].fn);
 	return tap_done();
 }
