@@ -163,8 +163,8 @@ static int add_host_root(struct plan *p, const struct place_config *c,
 /* An image directory: its own /usr and /etc, writable in an upper layer. */
 static void add_image_root(struct plan *p, const struct place_config *c)
 {
-	struct op *o = plan_add(p, OP_ROOT_OVERLAY, c->image_root, "",
-				OPF_IDMAP | OPF_HIDDEN);
+	struct op *o =
+		plan_add(p, OP_ROOT_OVERLAY, c->image_root, "", OPF_IDMAP | OPF_HIDDEN);
 
 	o->layer = plan_keep(p, c->root_layer);
 	plan_grant(p, "/", LL_FULL | LL_EXECUTE, false);

@@ -22,7 +22,7 @@ struct proc_program {
 	const void *plan_arg;
 	const struct cgroup_limits *limits; /* NULL: the spec's */
 	uint32_t held; /* CG_* that do not depend on a cgroup: one may be missing */
-	bool machine; /* a monitor: the limits of the spec are not for it */
+	bool machine;  /* a monitor: the limits of the spec are not for it */
 };
 
 /* Makes the cgroup, unless the place has one already, and starts it there. On failure

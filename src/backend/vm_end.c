@@ -333,7 +333,8 @@ void vm_explain(struct place *p, enum place_trouble t, struct cove_error *why)
 	explain(p, t, w, why);
 	if (!why->hint[0])
 		hint_words(w, why);
-	/* Perhaps it is damaged where no check sees it; the next start makes a new one. */
+	/* Perhaps it is damaged where no check sees it; the next start makes a new one.
+	 */
 	if (t == PLACE_NOT_UP && p->vm->restored) {
 		vm_template_discard(&p->vm->template);
 		wrap(why, "it did not come up, and its template is thrown away");

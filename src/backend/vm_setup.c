@@ -109,7 +109,7 @@ static int by_target(const void *a, const void *b)
 static void put_mounts(struct wire_out *o, const struct place_config *c)
 {
 	static const char *const own[] = {"/tmp", "/run", "/var/tmp"};
-	const struct place_mount *sorted[PLACE_MOUNTS_MAX];
+	const struct place_mount *sorted[PLACE_MOUNTS_MAX] = {NULL};
 	struct covered cov = {.n = 0};
 
 	if (c->spec->image.kind == IMAGE_HOST) {

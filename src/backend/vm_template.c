@@ -54,7 +54,7 @@ int vm_wait_ready(int link, int lifeline, struct cove_error *err)
 {
 	struct pollfd p[] = {
 		{.fd = link,     .events = POLLIN},
-		{.fd = lifeline, .events = POLLIN}
+                {.fd = lifeline, .events = POLLIN}
         };
 	char byte;
 
@@ -152,8 +152,7 @@ static int check_room(const char *cache_dir, struct cove_error *err)
 {
 	struct statvfs v;
 
-	if (statvfs(cache_dir, &v) == 0 &&
-	    (uint64_t)v.f_bavail * v.f_frsize < ROOM_MIN)
+	if (statvfs(cache_dir, &v) == 0 && (uint64_t)v.f_bavail * v.f_frsize < ROOM_MIN)
 		return fail(err, COVE_EIO, ENOSPC, "%s", cache_dir);
 	return 0;
 }

@@ -46,8 +46,8 @@ static bool passes(const struct args *a, const json_t *box)
 	return true;
 }
 
-/* "running", or with limits that could not be set "running, degraded"; a guest that leaves
- * a question unanswered is "running, silent". */
+/* "running", or with limits that could not be set "running, degraded"; a guest that
+ * leaves a question unanswered is "running, silent". */
 static const char *state_of(const json_t *box, char *buf, size_t size)
 {
 	const json_t *degraded = json_object_get(box, "degraded");

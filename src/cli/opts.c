@@ -144,7 +144,7 @@ const struct flag cli_flags[FLAG_COUNT] = {
 	[F_METHOD]    = {"method", 0, "M", NULL, "GET HEAD POST PUT PATCH DELETE",
 		"only this HTTP method; can be given several times"},
 	[F_PATH]      = {"path", 0, "GLOB", NULL, NULL,
-		"only this path: * within a segment, ** across; can be given several times"},
+		"only this path: * within a segment, ** across; repeatable"},
 	[F_TOOL]      = {"tool", 0, "T", NULL, NULL,
 		"with which tool: for network rules with a scope"},
 	[F_ID]        = {"id", 0, "ID", NULL, NULL,

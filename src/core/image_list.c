@@ -73,7 +73,7 @@ static json_t *describe(int folder, const char *key, const json_t *users)
 	char path[IMAGE_KEY_HEX + 32];
 	json_t *o, *manifest, *names = json_object_get(users, key);
 
-	snprintf(path, sizeof(path), "%s/" IMAGE_MANIFEST, key);
+	snprintf(path, sizeof(path), "%.*s/" IMAGE_MANIFEST, IMAGE_KEY_HEX - 1, key);
 	manifest = read_file_at(folder, path, &text) < 0
 			   ? NULL
 			   : json_loadb(text.data, text.len, 0, NULL);

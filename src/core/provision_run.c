@@ -197,8 +197,7 @@ static int keep_results(struct run *r, int to, struct cove_error *err)
 	if (renameat(boxes, path, to, "home") < 0)
 		return fail(err, COVE_EIO, errno, "keep what provision made");
 	snprintf(path, sizeof(path), "%s/root/upper", r->box.name);
-	if (spec_image_is_tree(&r->box.spec) &&
-	    renameat(boxes, path, to, "root") < 0)
+	if (spec_image_is_tree(&r->box.spec) && renameat(boxes, path, to, "root") < 0)
 		return fail(err, COVE_EIO, errno, "keep what provision made");
 	return 0;
 }

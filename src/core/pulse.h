@@ -4,8 +4,8 @@
  *
  * While something is expected of it, a guest that says nothing for a second is asked
  * (PING), and asked again only when it has answered. What counts against it are seconds
- * in which we ourselves were awake: a host that slept, or a keeper that was stopped, is no
- * fault of the guest's.
+ * in which we ourselves were awake: a host that slept, or a keeper that was stopped, is
+ * no fault of the guest's.
  */
 #ifndef COVE_CORE_PULSE_H
 #define COVE_CORE_PULSE_H

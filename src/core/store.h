@@ -30,7 +30,7 @@
 struct store {
 	char *home, *run; /* absolute paths */
 	char *cache;
-	char *kernels; /* of machines; made when one is installed */
+	char *kernels;     /* of machines; made when one is installed */
 	int boxes, run_fd; /* directories */
 };
 

@@ -149,6 +149,7 @@ static const struct {
 	{"Upgrade",             take_upgrade   },
 	{"Expect",              take_expect    },
 	{"Keep-Alive",          drop           },
+	{"Close",               drop           }, /* our own "Connection: close" names it */
 	{"TE",		  drop           },
 	{"Trailer",             drop           },
 	{"Proxy-Connection",    drop           },

@@ -18,8 +18,8 @@ int state_parse(struct state *ret, const char *text, size_t len, struct cove_err
 		return fail(err, COVE_EDAMAGED, 0, "state.json:%d: %s",
 			    len > STATE_TEXT_MAX ? 1 : je.line,
 			    len > STATE_TEXT_MAX ? "too large" : je.text);
-	if (json_unpack_ex(j, &je, JSON_STRICT, "{s:s, s?:s, s:I, s:I}", "reason", &reason,
-			   "hint", &hint_text, "startedAt", &started, "endedAt",
+	if (json_unpack_ex(j, &je, JSON_STRICT, "{s:s, s?:s, s:I, s:I}", "reason",
+			   &reason, "hint", &hint_text, "startedAt", &started, "endedAt",
 			   &ended) < 0 ||
 	    started < 0 || ended < 0) {
 		json_decref(j);
@@ -36,10 +36,10 @@ int state_parse(struct state *ret, const char *text, size_t len, struct cove_err
 
 char *state_print(const struct state *s)
 {
-	json_t *j = json_pack("{s:s, s:s*, s:I, s:I}", "reason", s->reason, "hint",
-			      s->hint[0] ? s->hint : NULL, "startedAt",
-			      (json_int_t)s->started_at, "endedAt",
-			      (json_int_t)s->ended_at);
+	json_t *j =
+		json_pack("{s:s, s:s*, s:I, s:I}", "reason", s->reason, "hint",
+			  s->hint[0] ? s->hint : NULL, "startedAt",
+			  (json_int_t)s->started_at, "endedAt", (json_int_t)s->ended_at);
 	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
 
 	json_decref(j);

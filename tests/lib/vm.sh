@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2030,SC2031
 # SPDX-License-Identifier: Apache-2.0
 # vm.sh - a kernel and templates for tests on the vm backend, shared by all scripts of a run: the
 # first one fetches the kernel and boots it, and every other one restores.
@@ -14,7 +14,7 @@
 vm_prepare() { # DIR
 	[ "$(uname -m)" = x86_64 ] || { echo "the host is no x86-64"; return 77; }
 	command -v qemu-system-x86_64 >/dev/null || { echo "qemu-system-x86_64 is not installed"; return 77; }
-	mkdir -p -m 700 "$1" || return 1
+	mkdir -p "$1" && chmod 700 "$1" || return 1
 	(
 		flock 9 || exit 1
 		export COVE_HOME="$1" COVE_BACKEND=vm

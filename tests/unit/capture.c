@@ -348,7 +348,7 @@ static void try_without_ipv6(void)
 		netcapture_build(&n, false);
 		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 ? 1
 		      : child_loopback_up() < 0                 ? 2
-		      : capture_open(&n, fds) < 0              ? 3
+		      : capture_open(&n, fds) < 0               ? 3
 								: 0);
 	}
 	waitpid(pid, &status, 0);
@@ -362,7 +362,7 @@ static void try_probe(void)
 	bool found = false;
 	size_t i;
 
-	backend_process.probe(checks, &err);
+	backend_process.probe(&(struct place_config){0}, checks, &err);
 	json_array_foreach(checks, i, c)
 	{
 		if (strcmp(json_string_value(json_object_get(c, "name")), "network") == 0)

@@ -332,7 +332,7 @@ static void bulk(void)
 {
 	static char buf[1 << 20];
 	cleanup_fd int s = rig_connect(&rig, "echo.test", FLOOD);
-	cleanup_fd int t = rig_connect(&rig, RAW, SINK);
+	cleanup_fd int t = -1;
 	uint32_t at = 0;
 	size_t have = 0, total = 0, wrong = 0;
 	ssize_t n;
@@ -355,6 +355,7 @@ static void bulk(void)
 		have -= 4 * words;
 	}
 	OK(n == 0 && total == BULK && wrong == 0, "much comes in, in order and whole");
+	t = rig_connect(&rig, RAW, SINK); /* now: who says nothing for long is dropped */
 	for (total = 0; total < BULK; total += sizeof(buf))
 		if (!send_all(t, buf, sizeof(buf)))
 			break;

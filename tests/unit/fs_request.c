@@ -216,7 +216,8 @@ static void sizes(struct fs *fs)
 		begin(op, n);
 		bad += send_to(fs) > 1;
 	}
-	OK(bad == 0 && greet(fs) == 0, "operations without a body, unknown ones, DESTROY");
+	OK(bad == 0 && greet(fs) == 0,
+	   "operations without a body, unknown ones, DESTROY");
 }
 
 static void lengths(struct fs *fs)

@@ -59,6 +59,7 @@ static struct box *new_box(const char *image)
 	b->spec.image.kind = image ? IMAGE_ROOTFS : IMAGE_HOST;
 	snprintf(path, sizeof(path), "%s/%s", top, image ? image : "");
 	b->spec.image.value = image ? strdup(path) : NULL;
+	snprintf(b->image.root, sizeof(b->image.root), "%s", image ? path : "");
 	return b;
 }
 
