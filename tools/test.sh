@@ -247,6 +247,33 @@ scripts() { # KIND BUILD WHO TIER SECONDS
 		done
 	done
 }
+# The same scripts, with every sandbox a virtual machine: an emulated one on most hosts, so a
+# choice of them, unless FULL is set. A column of the table at the end.
+vm_choice='t10-run t14-mounts t44-gate'
+vm_scripts() {
+	export COVE_TEST_BACKEND=vm COVE_TEST_VM="$stage/vm"
+	for t in tests/integration/t[0-9]*.sh; do
+		name=$(basename "$t" .sh)
+		case " $vm_choice " in *" $name "*) ;; *) [ -n "${FULL:-}" ] || continue ;; esac
+		tap "T3 release vm $name.sh" env COVE_BIN="$stage/release/cove" COVE_SRC="$top" \
+			COVE_BUILD="$release" COVE_TEST_TIMEOUT=900 sh "$t"
+	done
+	unset COVE_TEST_BACKEND COVE_TEST_VM
+}
+# What each script did on either backend.
+matrix() {
+	awk -F '\t' '$2 ~ /^T3 release (root|self|vm) / {
+			split($2, w, " "); col = w[3] == "vm" ? "vm" : "process"
+			n[w[4], col, $1]++; seen[w[4], col] = 1; names[w[4]] = 1 }
+		function cell(name, col) {
+			if (!seen[name, col]) return "-"
+			if (n[name, col, "fail"]) return n[name, col, "fail"] " FAILED"
+			return n[name, col, "pass"] + 0 " ok" (n[name, col, "skip"] ? ", " n[name, col, "skip"] " skipped" : "")
+		}
+		END { for (s in names) if (seen[s, "vm"]) printf "%-28s %-22s %s\n", s, cell(s, "process"), cell(s, "vm") }' \
+		"$results" | sort | sed '1i\
+backends: script             process                vm'
+}
 kinds=
 ! wanted T3 || kinds='integration:T3'
 ! wanted T4 || kinds="$kinds escape:T4"
@@ -268,6 +295,12 @@ if [ -n "$kinds" ]; then
 	done
 fi
 
+if wanted T3; then
+	tier 'T3 integration, release build, every sandbox a virtual machine'
+	vm_scripts
+fi
+
 tier_end
 echo
+! wanted T3 || matrix
 summary
