@@ -172,6 +172,7 @@ int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error
 {
 	if (qemu_find(h->qemu, err) < 0 ||
 	    qemu_version(h->qemu, c->cache_dir, h->version, err) < 0 ||
+	    qemu_append(h->append, err) < 0 ||
 	    kernel_find(&h->kernel, c->kernels, NULL, c->guest, err) < 0 ||
 	    vm_size(h, c->spec, err) < 0)
 		return wrap(err, "backend vm");
