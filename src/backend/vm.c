@@ -218,6 +218,8 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 
 	if (vm_gather(&p->vm->host, c, err) < 0)
 		return err->code;
+	if (!p->vm->host.kvm)
+		vm_tell_emulated(c->cache_dir);
 	if (c->state)
 		r = vm_start_saved(p, c, ch, err);
 	else

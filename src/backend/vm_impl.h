@@ -44,6 +44,7 @@ struct vm_channels {
 /* vm_probe.c */
 int vm_probe(const struct place_config *c, json_t *checks, struct cove_error *err);
 int vm_prepare(const struct place_config *c, struct cove_error *err);
+void vm_tell_emulated(const char *cache_dir);
 int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error *err);
 
 /* vm_root.c: the root of the monitor: its program, its libraries, the template. */
