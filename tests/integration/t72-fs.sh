@@ -116,13 +116,14 @@ ok 'a file that the host removes while it is open inside is an error, and nothin
 cat >"$T/overlay" <<'END'
 ls -lR . >/dev/null; cat d/f
 echo longer >"$HOST/d/f"; at_once 'cat d/f' 'longer '
-echo two >"$HOST/d/g"; at_once 'ls d' 'f g '
+echo two >"$HOST/d/g"; at_once 'ls d' 'e f g '
+(cd d/e; echo up >up; touch ../up; ls -l .. >/dev/null; same "$T/mnt/d/e" "$(env pwd)"; ls up)
 echo mine >>d/f; same longer "$(cat "$HOST/d/f")"
 END
 over='mount --make-rprivate /; mount -t overlay o -o "lowerdir=$T/low,upperdir=$T/up,workdir=$T/work" "$T/src"'
 ok 'changes of the lower directory of an overlay are seen' '
 	alone
-	echo one >"$T/low/d/f"
+	mkdir "$T/low/d/e"; echo one >"$T/low/d/f"
 	unshare -m sh -ec "$over" || lacks "no overlay can be mounted here"
 	export FS_LOWER="$T/low" HOST="$T/low"
 	unshare -m sh -ec "$over; exec timeout 60 $tools/fs_mount $fs $T/src $T/mnt sh -ec \". $T/lib; cd $T/mnt; . $T/overlay\""
