@@ -249,7 +249,7 @@ scripts() { # KIND BUILD WHO TIER SECONDS
 }
 # The same scripts, with every sandbox a virtual machine: an emulated one on most hosts, so a
 # choice of them, unless FULL is set. A column of the table at the end.
-vm_choice='t10-run t14-mounts t44-gate'
+vm_choice='t10-run t14-mounts t44-gate t77-disk'
 vm_scripts() {
 	export COVE_TEST_BACKEND=vm COVE_TEST_VM="$stage/vm"
 	for t in tests/integration/t[0-9]*.sh; do

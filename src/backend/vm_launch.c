@@ -67,6 +67,15 @@ static const char *vmm_file(struct cove_error *err)
 	return program_find(cache, "cove-vmm", "COVE_VMM", err);
 }
 
+/* The number that it will have there. */
+static int pass(struct proc_program *vmm, int fd)
+{
+	if (fd < 0)
+		return -1;
+	vmm->fds[vmm->n_fds] = fd;
+	return FIRST_FD + (int)vmm->n_fds++;
+}
+
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
 {
@@ -74,6 +83,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	bool shared = m->incoming && !m->saved;
 	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", shared ? "shared" : "own"};
 	cleanup_fd int swap = -1;
+	struct vm_disks disks = {-1, -1, 0};
 	struct proc_program vmm = {
 		.path = vmm_file(err),
 		.argv = argv,
@@ -94,20 +104,31 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 		if (swap < 0)
 			return err->code;
 	}
+	/* a template is made without: what is behind its disks comes with each start */
+	if (root->host->disks && !m->share && vm_disks_open(&disks, c, err) < 0)
+		return err->code;
 	const int fds[] = {ch->lifeline[1], ch->console[0], ch->console[1], ch->qmp[1],
-			   ch->link[1],     ch->fs[1],      ch->net[1],     swap};
+			   ch->link[1],     ch->fs[1],      ch->net[1]};
 	m->console = FIRST_FD + 2;
 	m->qmp = FIRST_FD + 3;
 	m->link = FIRST_FD + 4;
 	m->fs = FIRST_FD + 5;
 	m->net = FIRST_FD + 6;
-	m->swap = swap < 0 ? -1 : FIRST_FD + 7;
-	vmm.n_fds = ARRAY_LEN(fds) - (swap < 0);
+	vmm.n_fds = ARRAY_LEN(fds);
 	memcpy(vmm.fds, fds, sizeof(fds));
+	m->swap = pass(&vmm, swap);
+	m->image = pass(&vmm, disks.image);
+	m->layer = pass(&vmm, disks.layer);
+	m->qcow2 = c->spec->image.kind == IMAGE_QCOW2;
+	if (!m->share) /* a template's memory is a file */
+		vmm.fsize =
+			disks.bytes > root->host->swap ? disks.bytes : root->host->swap;
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
 	memcpy(argv + 2, args.v, (args.n + 1) * sizeof(argv[0]));
 	r = proc_launch(p, c, &vmm, err);
+	close_fd(&disks.image);
+	close_fd(&disks.layer);
 	close_fd(&ch->console[0]);
 	for (size_t i = 0; i < sizeof(*ch) / sizeof(ch->lifeline); i++)
 		close_fd((int *)ch + 2 * i + 1);

@@ -29,10 +29,11 @@
 static const struct {
 	const char *path;
 	int flags;
+	uint32_t number; /* that it gets; 0: any */
 } files[] = {
-	{"/vm/ram",   O_RDONLY},
-	{"/dev/kvm",  O_RDWR  },
-	{"/dev/null", O_RDWR  },
+	{"/vm/ram",   O_RDONLY, VMM_MEMORY_FD},
+	{"/dev/kvm",  O_RDWR,   0            },
+	{"/dev/null", O_RDWR,   0            },
 };
 
 #define LOAD(field) \
@@ -84,7 +85,7 @@ int vmm_open_watch(void)
 }
 
 /* Our own descriptor of the file that is meant, or -1. */
-static int open_known(const struct seccomp_notif *n)
+static int open_known(const struct seccomp_notif *n, uint32_t *ret_number)
 {
 	uint64_t at = n->data.nr == SYS_openat ? n->data.args[1] : n->data.args[0];
 	char path[64] = "";
@@ -94,8 +95,10 @@ static int open_known(const struct seccomp_notif *n)
 	if (process_vm_readv((pid_t)n->pid, &local, 1, &remote, 1, 0) <= 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
-		if (strcmp(path, files[i].path) == 0)
+		if (strcmp(path, files[i].path) == 0) {
+			*ret_number = files[i].number;
 			return open(path, files[i].flags | O_CLOEXEC);
+		}
 	return -1;
 }
 
@@ -104,15 +107,18 @@ void vmm_open_answer(int listener)
 	struct seccomp_notif n = {0};
 	struct seccomp_notif_resp no = {.error = -EACCES};
 	cleanup_fd int fd = -1;
+	uint32_t number = 0;
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 		return;
-	fd = open_known(&n);
+	fd = open_known(&n, &number);
 	if (fd >= 0) {
 		struct seccomp_notif_addfd give = {
 			.id = n.id,
-			.flags = SECCOMP_ADDFD_FLAG_SEND,
+			.flags = SECCOMP_ADDFD_FLAG_SEND |
+				 (number ? SECCOMP_ADDFD_FLAG_SETFD : 0),
 			.srcfd = (uint32_t)fd,
+			.newfd = number,
 			.newfd_flags = O_CLOEXEC,
 		};
 
