@@ -31,7 +31,8 @@ static struct template_id identify(const struct vm_host *h)
 				    .kvm = h->kvm,
 				    .cpus = h->cpus,
 				    .memory = h->memory,
-				    .swap = h->swap};
+				    .swap = h->swap,
+				    .disks = h->disks};
 }
 
 struct qemu_machine vm_machine(const struct vm_host *h)
@@ -40,7 +41,8 @@ struct qemu_machine vm_machine(const struct vm_host *h)
 				     .kvm = h->kvm,
 				     .cpus = h->cpus,
 				     .memory = h->memory,
-				     .tuned = h->kernel.built_in};
+				     .tuned = h->kernel.built_in,
+				     .disks = h->disks};
 }
 
 void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h)
