@@ -11,8 +11,8 @@ Variables called COVE_TEST_* go along.
 A script that takes longer than its limit (a minute or two, stretched on a busy host; a line
 `# limit: SECONDS` in it sets its own) or takes the machine down with it gets a second try in a
 fresh machine, since nested SVM in emulation hangs now and then. That is printed and counted, and
-the second time it is a failure; but a skip when the whole machine stood still both times, which no
-program in it can bring about. The others go on where they were.
+the second time it is a failure; but a skip when the whole machine stood still both times, which a
+program in it can hardly bring about. The others go on where they were.
 
 After MINUTES (40; FULL: 300) nothing new is begun. Logs are in BUILD/nested/logs. The last line is
 `N passed, N failed, N skipped, N retried`, and the exit status is 1 if anything failed or
