@@ -20,6 +20,7 @@
  *  2. The place's pid is cove-vmm's; `vm` and everything in it belongs to the place.
  */
 #include "backend/vm_impl.h"
+#include "backend/vm_sources.h"
 
 #include "base/log.h"
 #include "base/util.h"
@@ -56,13 +57,12 @@ static int open_control(struct vm *vm, int *ret, struct cove_error *err)
 static int start_fs(struct place *p, const struct place_config *c, int port,
 		    struct cove_error *err)
 {
-	const char *const argv[] = {"cove-fs", c->state ? "restored" : NULL, NULL};
+	cleanup_sources struct vm_sources sources = {0};
 	static const struct cgroup_limits none;
 	cleanup_fd int control = -1;
 	struct place_config own = *c;
 	struct proc_program fs = {
 		.path = fs_file(err),
-		.argv = argv,
 		/* no filter: it sets its own before it reads the first byte */
 		.n_fds = 3,
 		.plan = proc_plan,
@@ -77,6 +77,9 @@ static int start_fs(struct place *p, const struct place_config *c, int port,
 	fs.fds[0] = port;
 	fs.fds[1] = control;
 	fs.fds[2] = p->vm->fs_tables;
+	fs.argv = vm_sources_argv(&sources, c);
+	for (size_t i = 0; i < sources.n; i++)
+		fs.fds[fs.n_fds++] = sources.fd[i];
 	own.capture = false;
 	own.cgroup_made = NULL;
 	f->cgroup = p->cgroup;
