@@ -18,7 +18,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#define BOOT_MS 120000 /* emulated, on a very busy host; alone it takes 2 s */
+#define BOOT_MS 300000 /* emulated, on a very busy host; alone it takes 2 s */
 #define SAVE_MS 60000
 #define ROOM_MIN (192ull << 20) /* what a guest has written when it is up, and some */
 
@@ -27,10 +27,12 @@ static struct template_id identify(const struct vm_host *h)
 	return (struct template_id){.kernel = h->kernel.name,
 				    .digest = h->kernel.digest,
 				    .qemu = h->version,
+				    .append = h->append,
 				    .kvm = h->kvm,
 				    .cpus = h->cpus,
 				    .memory = h->memory,
-				    .swap = h->swap};
+				    .swap = h->swap,
+				    .disks = h->disks};
 }
 
 struct qemu_machine vm_machine(const struct vm_host *h)
@@ -39,13 +41,15 @@ struct qemu_machine vm_machine(const struct vm_host *h)
 				     .kvm = h->kvm,
 				     .cpus = h->cpus,
 				     .memory = h->memory,
-				     .tuned = h->kernel.built_in};
+				     .tuned = h->kernel.built_in,
+				     .disks = h->disks};
 }
 
 void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h)
 {
 	m->kernel = strrchr(h->kernel.image, '/') + 1;
 	m->initramfs = strrchr(h->kernel.initramfs, '/') + 1;
+	m->append = h->append[0] ? h->append : NULL;
 	m->tsc_khz = h->kvm ? 0 : qemu_tsc_khz();
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine_root - "/" of a machine is a FUSE mount whose server is the host; /proc, /dev
- * and whatever is to live in memory lie on top of it.
+ * machine_root - "/" of a machine is a FUSE mount whose server is the host, or a disk;
+ * /proc, /dev and whatever is to live in memory lie on top of it, and on a disk whatever
+ * the host serves.
  *
  * Nothing of ours is in the sandbox's tree, and the threads that carry FUSE requests
  * never open a file: a mount that waits for them cannot wait for itself.
@@ -9,6 +10,7 @@
 #include "guest/machine_root.h"
 
 #include "guest/fusepump.h"
+#include "guest/machine_disk.h"
 
 #include "base/io.h"
 #include "base/util.h"
@@ -58,11 +60,12 @@ static const char *const links[][2] = {
 /* Where what is mounted comes from. */
 struct trees {
 	int root, memory;
+	bool disk; /* what they are mounted on is our own */
 };
 
 /* ---- the host's part ------------------------------------------------------------ */
 
-static int mount_host(int port)
+static int mount_host(int port, const char *at)
 {
 	char options[200];
 	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), r;
@@ -73,12 +76,12 @@ static int mount_host(int port)
 		 "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,"
 		 "default_permissions",
 		 fuse);
-	if (mount("cove", ROOT, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
+	if (mount("cove", at, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
 		close(fuse);
 		return -1;
 	}
 	/* Only now is there something to read; the mount itself waits for nothing. */
-	r = fusepump_start(fuse, port);
+	r = fusepump_start(fuse, port, "/", true); /* "/" by then */
 	errno = -r;
 	return r < 0 ? -1 : 0;
 }
@@ -87,9 +90,24 @@ static int mount_host(int port)
  * again is taken from there. It stays mounted below what covers it. */
 static int second_view(void)
 {
-	if (mkdir(VIEW, 0755) < 0 || mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
+	if (mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
 		return -1;
 	return open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* What the host serves, mounted as the root or beside it. */
+static const char *mount_root(int port, bool disk, int *ret_view)
+{
+	if (mkdir(VIEW, 0755) < 0 || mount_host(port, disk ? VIEW : ROOT) < 0)
+		return "root file system";
+	if (!disk) {
+		*ret_view = second_view();
+		return *ret_view < 0 ? "root file system" : NULL;
+	}
+	*ret_view = open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_view < 0)
+		return "mounts";
+	return machine_disk_root(ROOT);
 }
 
 /* All that lives in memory is in one file system, so that together it leaves the other
@@ -191,6 +209,28 @@ static int mount_memory(int memory, const char *options, const char *path)
 	return mount_tree(memory, name, path, 0);
 }
 
+/* A directory of the disk, the user's if it is new: home, or one that everybody needs. */
+static int make_dir(const char *options, const char *path)
+{
+	unsigned mode, uid, gid;
+
+	if (access(path, F_OK) == 0)
+		return 0;
+	if (sscanf(options, "mode=%o,uid=%u,gid=%u", &mode, &uid, &gid) != 3 ||
+	    mkdir_p(path, 0755) < 0 || chown(path, uid, gid) < 0)
+		return -1;
+	return chmod(path, mode & 07777);
+}
+
+/* Where ours is to be, an image may have a link to what it does not have. */
+static void unlink_symlink(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+		unlink(path);
+}
+
 /* "KIND OPTIONS PATH"; the path may hold blanks. */
 static int mount_one(const struct trees *t, const char *line,
 		     const struct machine_user *user)
@@ -206,6 +246,12 @@ static int mount_one(const struct trees *t, const char *line,
 	line += at;
 	if (strcmp(kind, "ro") == 0)
 		return mount_tree(AT_FDCWD, line, line, MOUNT_ATTR_RDONLY);
+	if (strcmp(kind, "dir") == 0)
+		return make_dir(options, line);
+	if (strcmp(options, "optional") == 0 && access(line, F_OK) < 0)
+		return 0;
+	if (t->disk && strcmp(kind, "file") == 0)
+		unlink_symlink(line);
 	if (make_point(line, strcmp(kind, "file") == 0, user) < 0)
 		return -1;
 	if (strcmp(kind, "tmpfs") == 0)
@@ -243,22 +289,24 @@ static void files_as(const struct machine_user *user)
 	setfsuid(user->uid);
 }
 
-const char *machine_root(int port, const struct machine_user *user, char **mounts)
+const char *machine_root(int port, bool disk, const struct machine_user *user,
+			 char **mounts)
 {
 	cleanup_fd int root = -1, memory = memory_files();
+	const char *what;
 	struct trees t;
 
 	if (memory < 0)
 		return "file system in memory";
-	if (mount_host(port) < 0)
-		return "root file system";
-	root = second_view();
-	if (root < 0)
-		return "root file system";
-	t = (struct trees){root, memory};
+	what = mount_root(port, disk, &root);
+	if (what)
+		return what;
+	t = (struct trees){root, memory, disk};
 	read_ahead(root);
 	if (enter() < 0)
 		return "enter the root file system";
+	if (disk && (mkdir_p("/proc", 0755) < 0 || mkdir_p("/dev", 0755) < 0))
+		return "/proc";
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return "/proc";
 	if (make_dev(&t, user) < 0)
