@@ -13,6 +13,8 @@ struct machine_user {
 
 /* mounts: the MOUNT attributes of SETUP, NULL-terminated. NULL, or what failed, with
  * errno. Afterwards "/" is the sandbox's, and files we touch are touched as this user. */
+/* Before the host is there, and once. */
+const char *machine_root_prepare(void);
 const char *machine_root(int port, const struct machine_user *user, char **mounts);
 int machine_loopback(void);
 
