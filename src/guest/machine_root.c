@@ -25,6 +25,7 @@
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,6 +35,7 @@
 #define VIEW "/view"
 #define MEMORY "/memory"
 #define DEV "/own-dev"
+#define MACHINE_ID "/etc/machine-id"
 #define READ_AHEAD_KB "1024"
 #define MOUNT_FIELD_MAX 256
 #ifndef AT_RECURSIVE
@@ -279,6 +281,46 @@ static int mount_shm(const struct trees *t, const struct machine_user *user)
 	return mount_one(t, line, user);
 }
 
+/* ---- who this is ---------------------------------------------------------------- */
+
+static int write_machine_id(int memory)
+{
+	cleanup_fd int fd = openat(memory, "machine-id",
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	uint8_t id[16];
+	char text[2 * sizeof(id) + 2];
+
+	if (fd < 0 || getrandom(id, sizeof(id), 0) != (ssize_t)sizeof(id))
+		return -1;
+	id[6] = (uint8_t)((id[6] & 0x0f) | 0x40); /* a random UUID, as its users expect */
+	id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+	for (size_t i = 0; i < sizeof(id); i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	text[sizeof(text) - 2] = '\n';
+	return write(fd, text, sizeof(text) - 1) == (ssize_t)sizeof(text) - 1 ? 0 : -1;
+}
+
+/* Its own, over whatever the image has there, which may be the host's. An image that has
+ * none and cannot be written to stays without. */
+static int mount_machine_id(int memory)
+{
+	cleanup_fd int point = open(MACHINE_ID, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (point < 0 && errno == ENOENT) {
+		point = open(MACHINE_ID, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		if (point < 0)
+			return 0;
+	}
+	if (point < 0 || fstat(point, &st) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode))
+		return 0; /* the image has arrangements of its own */
+	if (write_machine_id(memory) < 0)
+		return -1;
+	return mount_tree(memory, "machine-id", MACHINE_ID, MOUNT_ATTR_RDONLY);
+}
+
 /* File operations of the link are the user's: root's rights are for mounting only. */
 static void files_as(const struct machine_user *user)
 {
@@ -320,6 +362,8 @@ const char *machine_root(int port, const struct machine_user *user, char **mount
 	for (; *mounts; mounts++)
 		if (mount_one(&ready, *mounts, user) < 0)
 			return *mounts;
+	if (mount_machine_id(memory) < 0)
+		return MACHINE_ID;
 	files_as(user);
 	return NULL;
 }
