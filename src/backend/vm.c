@@ -146,8 +146,10 @@ static int start_restored(struct place *p, const struct place_config *c,
 	if (vm_launch_all(p, c, &root, &m, ch, err) < 0)
 		return err->code;
 	vm->restored = true;
-	if (restore(vm, vm->template.dir, err) == 0)
+	if (restore(vm, vm->template.dir, err) == 0) {
+		template_let_go(&vm->template); /* QEMU has opened what it needs */
 		return 0;
+	}
 	*ret_broken = true;
 	return vm_quote(vm->lifeline, err);
 }
@@ -178,6 +180,7 @@ static void take_back(struct place *p, struct vm_channels *ch)
 	close_fd(&vm->lifeline);
 	close_fd(&vm->unused_net);
 	close_fd(&vm->fs_control);
+	template_let_go(&vm->template);
 	qmp_clear(&vm->qmp);
 	proc_kill(p);
 	proc_release(&vm->fs);
@@ -265,7 +268,7 @@ static int vm_start(struct place *p, const struct place_config *c, struct cove_e
 	p->vm->fs = place_none();
 	p->vm->lifeline = p->vm->unused_net = p->vm->fs_control = -1;
 	p->vm->fs_tables = memfd_create("cove-fs-tables", MFD_CLOEXEC);
-	p->vm->qmp.fd = -1;
+	p->vm->qmp.fd = p->vm->template.lock = p->vm->template.held = -1;
 	vm_channels_init(&ch);
 	r = p->vm->fs_tables < 0 ? fail(err, COVE_EIO, errno, "memory for tables")
 				 : start(p, c, &ch, err);

@@ -5,6 +5,7 @@
 
 #include "backend/proc_internal.h"
 #include "vm/kernel.h"
+#include "vm/processor.h"
 #include "vm/qemu.h"
 #include "vm/qmp.h"
 #include "vm/template.h"
@@ -18,6 +19,7 @@ struct vm_host {
 	char qemu[4096];
 	char version[QEMU_VERSION_MAX];
 	char append[QEMU_APPEND_MAX];
+	char processor[PROCESSOR_HEX];
 	struct vm_kernel kernel;
 	bool kvm;
 	unsigned cpus;
@@ -84,7 +86,7 @@ int vm_quote(int lifeline, struct cove_error *err);    /* the hint of a failure 
 int vm_boot_failed(int lifeline, struct cove_error *err);
 
 /* vm_template.c: the template for this host and size is there, made if need be. COVE_EIO:
- * there is no place to keep it, and nothing else is known to be wrong. */
+ * there is no place to keep it, and nothing else is known to be wrong. It is held. */
 int vm_template_ensure(struct template *t, const struct vm_host *h,
 		       const struct place_config *c, struct cove_error *err);
 void vm_template_discard(struct template *t);

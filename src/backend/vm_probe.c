@@ -187,6 +187,7 @@ int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error
 	    vm_size(h, c->spec, err) < 0)
 		return wrap(err, "backend vm");
 	h->kvm = have_kvm(c->cache_dir);
+	processor_digest(h->processor);
 	return 0;
 }
 
@@ -201,6 +202,7 @@ int vm_prepare(const struct place_config *c, struct cove_error *err)
 	if (!h.kvm)
 		vm_tell_emulated(c->cache_dir);
 	r = vm_template_ensure(&t, &h, c, err);
+	template_let_go(&t);
 	if (r != COVE_EIO)
 		return r;
 	log_line(LOG_WARNING, "backend vm: %s: every start boots", err->msg);

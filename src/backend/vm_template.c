@@ -28,6 +28,7 @@ static struct template_id identify(const struct vm_host *h)
 				    .digest = h->kernel.digest,
 				    .qemu = h->version,
 				    .append = h->append,
+				    .processor = h->processor,
 				    .kvm = h->kvm,
 				    .cpus = h->cpus,
 				    .memory = h->memory,
@@ -167,7 +168,7 @@ static int make(struct template *t, const struct vm_host *h, const struct place_
 	const struct template_id id = identify(h);
 	int r;
 
-	template_sweep(c->cache_dir);
+	template_sweep(c->cache_dir, &id);
 	if (check_room(c->cache_dir, err) < 0)
 		return err->code;
 	log_line(LOG_WARNING,
@@ -205,12 +206,17 @@ int vm_template_ensure(struct template *t, const struct vm_host *h,
 
 	if (template_find(t, c->cache_dir, &id, err) < 0)
 		return err->code;
-	if (ready(t, h))
+	if (template_hold(t) && ready(t, h))
 		return 0;
+	template_let_go(t);
 	if (template_lock(t, err) < 0)
 		return err->code;
-	if (!template_ready(t, &id, &(const char *){NULL}))
+	if (!template_hold(t) || !template_ready(t, &id, &(const char *){NULL})) {
+		template_let_go(t);
 		r = make(t, h, c, err);
+	}
+	if (r == 0 && t->held < 0 && !template_hold(t))
+		r = fail(err, COVE_EIO, 0, "%s is gone", t->dir);
 	template_unlock(t);
 	return r < 0 ? wrap(err, "template") : 0;
 }
@@ -219,6 +225,7 @@ void vm_template_discard(struct template *t)
 {
 	struct cove_error ignored = {0};
 
+	template_let_go(t);
 	if (template_lock(t, &ignored) == 0)
 		template_drop(t);
 	template_unlock(t);
