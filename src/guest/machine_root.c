@@ -164,12 +164,16 @@ static int make_point(const char *path, bool file, const struct machine_user *us
 	slash = strrchr(dir, '/');
 	if (file && slash)
 		*slash = '\0';
-	if (mkdir_p(dir, 0755) < 0)
-		return -1;
-	(void)!chown(dir, user->uid, user->gid);
+	/* What was there keeps its owner. This is root, and what lies there may be of an
+	 * earlier run: a symlink in the place of what is made leads nowhere. */
+	if (access(dir, F_OK) < 0) {
+		if (mkdir_p(dir, 0755) < 0)
+			return -1;
+		(void)!fchownat(AT_FDCWD, dir, user->uid, user->gid, AT_SYMLINK_NOFOLLOW);
+	}
 	if (!file)
 		return 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	return fd < 0 ? -1 : close(fd);
 }
 
