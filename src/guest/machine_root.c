@@ -9,6 +9,7 @@
  */
 #include "guest/machine_root.h"
 
+#include "guest/fusehear.h"
 #include "guest/fusepump.h"
 #include "guest/machine_disk.h"
 
@@ -81,7 +82,7 @@ static int mount_host(int port, const char *at)
 		return -1;
 	}
 	/* Only now is there something to read; the mount itself waits for nothing. */
-	r = fusepump_start(fuse, port, "/", true); /* "/" by then */
+	r = fusepump_start(fuse, port, true);
 	errno = -r;
 	return r < 0 ? -1 : 0;
 }
@@ -306,6 +307,7 @@ const char *machine_root(int port, bool disk, const struct machine_user *user,
 	if (what)
 		return what;
 	t = (struct trees){root, memory, disk};
+	hear_mount(fcntl(root, F_DUPFD_CLOEXEC, 3));
 	read_ahead(root);
 	if (enter() < 0)
 		return "enter the root file system";
