@@ -320,8 +320,7 @@ static int start_thread(pthread_t *t, void *(*run)(void *), void *arg)
 }
 
 /* Signals are the main thread's, but for the one that wakes `out`. */
-static int start_threads(uint8_t *in_buf, uint8_t *out_buf, const char *mount,
-			 bool shrinks)
+static int start_threads(uint8_t *in_buf, uint8_t *out_buf, bool shrinks)
 {
 	struct sigaction a = {.sa_handler = woken};
 	sigset_t all, old;
@@ -332,7 +331,7 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_buf, const char *mount,
 	sigfillset(&all);
 	sigdelset(&all, WAKE);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = hear_start(mount, shrinks);
+	r = hear_start(shrinks);
 	if (r == 0)
 		r = start_thread(&pump.tell, run_tell, NULL);
 	if (r == 0)
@@ -343,7 +342,7 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_buf, const char *mount,
 	return r;
 }
 
-int fusepump_start(int fuse_fd, int port_fd, const char *mount, bool shrinks)
+int fusepump_start(int fuse_fd, int port_fd, bool shrinks)
 {
 	uint8_t *in_buf = malloc(FUSEMSG_MAX), *out_buf = malloc(FUSEMSG_MAX);
 
@@ -351,7 +350,7 @@ int fusepump_start(int fuse_fd, int port_fd, const char *mount, bool shrinks)
 	pump.port = port_fd;
 	pump.last = &pump.first;
 	if (in_buf && out_buf)
-		return start_threads(in_buf, out_buf, mount, shrinks);
+		return start_threads(in_buf, out_buf, shrinks);
 	free(in_buf);
 	free(out_buf);
 	return -ENOMEM;
