@@ -174,7 +174,7 @@ enum wire_tag {
 	WIRE_A_SINCE,
 	WIRE_A_NONCE,  /* 16 bytes: of the stream of connections, see ipc/netmux.h */
 	WIRE_A_STREAM, /* u32 */
-	WIRE_A_PIDS,   /* u32, SETUP of a machine: processes that there may be; 0: any */
+	WIRE_A_PIDS, /* u32, SETUP and RESUME of a machine: how many processes; 0: any */
 	WIRE_A_LAST = WIRE_A_PIDS
 };
 
@@ -195,6 +195,7 @@ enum wire_setup_flags {
 	WIRE_SETUP_MACHINE = 1 << 1,   /* the root file system comes over a port */
 	WIRE_SETUP_CAPTURE = 1 << 2,   /* connections leave by a port (ipc/netmux.h) */
 	WIRE_SETUP_SWAP = 1 << 3,      /* one of the disks is for swap */
+	WIRE_SETUP_DISK = 1 << 4,      /* the root file system is on a disk after all */
 };
 
 enum wire_resume_flags {
