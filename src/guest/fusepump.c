@@ -11,9 +11,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #define THREAD_STACK (64u * 1024)
+#define PORT_PIECE 4096u /* the driver of the port hands out no more in one piece */
+#define PIECES_MAX (FUSEMSG_MAX / PORT_PIECE + 1)
 #define WAKE SIGRTMIN /* makes a blocked read() of `out` return; does nothing else */
 
 struct notice {
@@ -273,13 +276,41 @@ static void finish(void)
 	close_fd(&pump.port);
 }
 
+/* How many bytes are certain to follow the len at p: the rest of a message that began. */
+static size_t rest_of(const uint8_t *p, size_t len)
+{
+	uint32_t whole = 0;
+
+	if (len >= sizeof(whole))
+		memcpy(&whole, p, sizeof(whole));
+	return whole > len ? whole - len : 0;
+}
+
+/* A read of the port returns one piece. The rest of a long answer is asked for piece by
+ * piece, but in one system call, which waits for nothing that may not come. */
+static ssize_t read_port(uint8_t *p, size_t len)
+{
+	struct iovec v[PIECES_MAX];
+	size_t rest = rest_of(p, len);
+	int n = 0;
+
+	if (rest <= PORT_PIECE)
+		return read(pump.port, p + len, FUSEMSG_MAX - len);
+	for (uint8_t *at = p + len; rest && n < (int)PIECES_MAX; n++) {
+		v[n] = (struct iovec){at, min_size(rest, PORT_PIECE)};
+		at += v[n].iov_len;
+		rest -= v[n].iov_len;
+	}
+	return readv(pump.port, v, n);
+}
+
 static void *run_in(void *buf)
 {
 	uint8_t *p = buf;
 	size_t len = 0;
 
 	for (;;) {
-		ssize_t n = read(pump.port, p + len, FUSEMSG_MAX - len);
+		ssize_t n = read_port(p, len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
