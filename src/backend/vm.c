@@ -221,6 +221,8 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 
 	if (vm_gather(&p->vm->host, c, err) < 0)
 		return err->code;
+	if (!p->vm->host.kvm)
+		vm_tell_emulated(c->cache_dir);
 	if (c->state)
 		r = vm_start_saved(p, c, ch, err);
 	else
@@ -234,6 +236,7 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 		return err->code;
 	p->link = take_fd(&ch->link[0]);
 	p->silence_ms = VM_SILENCE_MS;
+	p->sync_ms = p->vm->host.disks ? VM_SYNC_MS : 0;
 	p->vm->cpus_milli = c->spec->resources.cpus_milli;
 	*(c->capture ? &p->net : &p->vm->unused_net) = take_fd(&ch->net[0]);
 	return 0;

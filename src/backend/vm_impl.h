@@ -12,6 +12,7 @@
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
 #define VM_SILENCE_MS 30000      /* a guest that leaves a question so long hangs */
+#define VM_SYNC_MS 60000         /* for its disk, at the end */
 
 /* What this host and this spec make of a machine; the same for every start. */
 struct vm_host {
@@ -23,6 +24,7 @@ struct vm_host {
 	bool kvm;
 	unsigned cpus;
 	uint64_t memory, swap;
+	bool disks; /* its root is on a disk of its own */
 };
 
 /* A running one, behind struct place: the place's own process is cove-vmm. */
@@ -46,6 +48,7 @@ struct vm_channels {
 /* vm_probe.c */
 int vm_probe(const struct place_config *c, json_t *checks, struct cove_error *err);
 int vm_prepare(const struct place_config *c, struct cove_error *err);
+void vm_tell_emulated(const char *cache_dir);
 int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error *err);
 
 /* vm_root.c: the root of the monitor: its program, its libraries, the template. */
@@ -99,6 +102,14 @@ int vm_ignore_shared(struct qmp *q, struct cove_error *err);
 
 /* vm_swap.c: a new swap disk, a file without a name below dir. -1 with err. */
 int vm_swap_open(const char *dir, uint64_t bytes, struct cove_error *err);
+
+/* vm_disk.c: the file of the image, and the one with what is written, made if need be. */
+struct vm_disks {
+	int image, layer;
+	uint64_t bytes; /* of the layer */
+};
+int vm_disks_open(struct vm_disks *ret, const struct place_config *c,
+		  struct cove_error *err);
 
 /* vm_limits.c */
 int vm_size(struct vm_host *h, const struct spec *s, struct cove_error *err);

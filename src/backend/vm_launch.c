@@ -81,13 +81,13 @@ static int open_kvm(const struct vm_host *h, int *ret, struct cove_error *err)
 	return hint(err, "it was there before: see 'cove doctor'");
 }
 
-/* The number that it gets there; -1 for one that is not. */
-static int add_optional(struct proc_program *p, int fd)
+/* The number that it will have there. */
+static int pass(struct proc_program *vmm, int fd)
 {
 	if (fd < 0)
 		return -1;
-	p->fds[p->n_fds] = fd;
-	return FIRST_FD + (int)p->n_fds++;
+	vmm->fds[vmm->n_fds] = fd;
+	return FIRST_FD + (int)vmm->n_fds++;
 }
 
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
@@ -99,6 +99,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	const char *argv[QEMU_ARGS_MAX + 4] = {"cove-vmm", shared ? "shared" : "own",
 					       kvm_number};
 	cleanup_fd int swap = -1, kvm = -1;
+	struct vm_disks disks = {-1, -1, 0};
 	struct proc_program vmm = {
 		.path = vmm_file(err),
 		.argv = argv,
@@ -120,6 +121,9 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 		if (swap < 0)
 			return err->code;
 	}
+	/* a template is made without: what is behind its disks comes with each start */
+	if (root->host->disks && !m->share && vm_disks_open(&disks, c, err) < 0)
+		return err->code;
 	const int fds[] = {ch->lifeline[1], ch->console[0], ch->console[1], ch->qmp[1],
 			   ch->link[1],     ch->fs[1],      ch->net[1]};
 	m->console = FIRST_FD + 2;
@@ -129,13 +133,21 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	m->net = FIRST_FD + 6;
 	vmm.n_fds = ARRAY_LEN(fds);
 	memcpy(vmm.fds, fds, sizeof(fds));
-	m->swap = add_optional(&vmm, swap);
+	m->swap = pass(&vmm, swap);
+	m->image = pass(&vmm, disks.image);
+	m->layer = pass(&vmm, disks.layer);
+	m->qcow2 = c->spec->image.kind == IMAGE_QCOW2;
+	if (!m->share) /* a template's memory is a file */
+		vmm.fsize =
+			disks.bytes > root->host->swap ? disks.bytes : root->host->swap;
 	if (kvm >= 0)
-		snprintf(kvm_number, sizeof(kvm_number), "%d", add_optional(&vmm, kvm));
+		snprintf(kvm_number, sizeof(kvm_number), "%d", pass(&vmm, kvm));
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
 	memcpy(argv + 3, args.v, (args.n + 1) * sizeof(argv[0]));
 	r = proc_launch(p, c, &vmm, err);
+	close_fd(&disks.image);
+	close_fd(&disks.layer);
 	close_fd(&ch->console[0]);
 	for (size_t i = 0; i < sizeof(*ch) / sizeof(ch->lifeline); i++)
 		close_fd((int *)ch + 2 * i + 1);

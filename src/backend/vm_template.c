@@ -18,7 +18,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#define BOOT_MS 120000 /* emulated, on a very busy host; alone it takes 2 s */
+#define BOOT_MS 300000 /* emulated, on a very busy host; alone it takes 2 s */
 #define SAVE_MS 60000
 #define ROOM_MIN (192ull << 20) /* what a guest has written when it is up, and some */
 
@@ -32,7 +32,8 @@ static struct template_id identify(const struct vm_host *h)
 				    .kvm = h->kvm,
 				    .cpus = h->cpus,
 				    .memory = h->memory,
-				    .swap = h->swap};
+				    .swap = h->swap,
+				    .disks = h->disks};
 }
 
 struct qemu_machine vm_machine(const struct vm_host *h)
@@ -41,7 +42,8 @@ struct qemu_machine vm_machine(const struct vm_host *h)
 				     .kvm = h->kvm,
 				     .cpus = h->cpus,
 				     .memory = h->memory,
-				     .tuned = h->kernel.built_in};
+				     .tuned = h->kernel.built_in,
+				     .disks = h->disks};
 }
 
 void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h)

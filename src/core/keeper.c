@@ -181,6 +181,8 @@ void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why)
 	keeper_thaw(k);
 	keeper_unpause(k);
 	k->kill_at = keeper_now() + grace_ms + 1000;
+	if (grace_ms)
+		k->kill_at += k->box.place.sync_ms;
 	if (k->stopping && grace_ms)
 		return;
 	k->stopping = true;

@@ -55,8 +55,8 @@ static int go_on(struct keeper *k, struct cove_error *err)
 
 /* ---- for a copy ----------------------------------------------------------------- */
 
-/* With {"memory": true} the guest is asked to be quiet first, which takes a moment: asked
- * again until "frozen" is true. */
+/* With {"memory": true}, or a disk inside, the guest is asked to be quiet first, which
+ * takes a moment: asked again until "frozen" is true. */
 json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err)
 {
 	bool memory = json_is_true(json_object_get(args, "memory"));
@@ -67,7 +67,8 @@ json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err)
 		hint(err, "try again in a moment");
 		return NULL;
 	}
-	r = memory ? save_ask(k, err) : keeper_hold_still(k, err);
+	/* What a guest has not written to its disk yet is in no file. */
+	r = memory || k->box.place.sync_ms ? save_ask(k, err) : keeper_hold_still(k, err);
 	if (r < 0)
 		return NULL;
 	k->freezer = k->asking;

@@ -16,8 +16,8 @@
 #include "guest/machine.h"
 
 #include "guest/guest.h"
+#include "guest/machine_disk.h"
 #include "guest/machine_root.h"
-#include "guest/machine_swap.h"
 #include "guest/machine_tasks.h"
 #include "guest/netpump.h"
 #include "guest/request.h"
@@ -58,6 +58,7 @@ static void nap_ms(long ms)
  * the rule that a reset ends it. */
 __attribute__((noreturn)) static void machine_end(void)
 {
+	machine_disk_sync();
 	nap_ms(DRAIN_MS);
 	for (;;)
 		reboot(RB_AUTOBOOT);
@@ -252,7 +253,8 @@ const char *machine_setup(const struct request *r)
 	}
 	if ((r->num[WIRE_A_FLAGS] & WIRE_SETUP_SWAP) && machine_swap_on() < 0)
 		return "swap";
-	what = machine_root(ports[PORT_FS], &user, r->list[WIRE_A_MOUNT]);
+	what = machine_root(ports[PORT_FS], r->num[WIRE_A_FLAGS] & WIRE_SETUP_DISK, &user,
+			    r->list[WIRE_A_MOUNT]);
 	if (what)
 		return what;
 	what = start_network(r->num[WIRE_A_FLAGS] & WIRE_SETUP_CAPTURE);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine_root - "/" of a machine is a FUSE mount whose server is the host; /proc, /dev
- * and whatever is to live in memory lie on top of it.
+ * machine_root - "/" of a machine is a FUSE mount whose server is the host, or a disk;
+ * /proc, /dev and whatever is to live in memory lie on top of it, and on a disk whatever
+ * the host serves.
  *
  * Nothing of ours is in the sandbox's tree, and the threads that carry FUSE requests
  * never open a file: a mount that waits for them cannot wait for itself.
@@ -13,6 +14,7 @@
 #include "guest/machine_root.h"
 
 #include "guest/fusepump.h"
+#include "guest/machine_disk.h"
 
 #include "base/io.h"
 #include "base/util.h"
@@ -66,9 +68,10 @@ static const char *const links[][2] = {
 struct trees {
 	int root, memory, dev, proc;
 	int fuse;
+	bool disk; /* what they are mounted on is our own */
 };
 
-static struct trees ready = {-1, -1, -1, -1, -1};
+static struct trees ready = {-1, -1, -1, -1, -1, false};
 
 /* ---- the host's part ------------------------------------------------------------ */
 
@@ -78,26 +81,31 @@ static int mount_host(void)
 	char options[200];
 	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
-	if (fuse < 0)
-		return -1;
+	if (fuse < 0 || mkdir(VIEW, 0755) < 0)
+		return -1; /* and that is the end of the machine */
 	snprintf(options, sizeof(options),
 		 "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,"
 		 "default_permissions",
 		 fuse);
-	if (mount("cove", ROOT, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
+	if (mount("cove", VIEW, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
 		close(fuse);
 		return -1;
 	}
 	return fuse;
 }
 
-/* The same tree once more, where nothing will ever be mounted on it: what is to be shown
- * again is taken from there. It stays mounted below what covers it. */
-static int second_view(void)
+/* What the host serves is the root, or beside it. It stays mounted at VIEW too, where
+ * nothing will ever be mounted on it: what is to be shown again is taken from there. */
+static const char *mount_root(int port, bool disk)
 {
-	if (mkdir(VIEW, 0755) < 0 || mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
-		return -1;
-	return open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = fusepump_start(ready.fuse, port, "/", true); /* "/" by then */
+
+	errno = -r;
+	if (r < 0)
+		return "root file system";
+	if (disk)
+		return machine_disk_root(ROOT);
+	return mount(VIEW, ROOT, NULL, MS_BIND, NULL) < 0 ? "root file system" : NULL;
 }
 
 /* All that lives in memory is in one file system, so that together it leaves the other
@@ -199,6 +207,28 @@ static int mount_memory(int memory, const char *options, const char *path)
 	return mount_tree(memory, name, path, 0);
 }
 
+/* A directory of the disk, the user's if it is new: home, or one that everybody needs. */
+static int make_dir(const char *options, const char *path)
+{
+	unsigned mode, uid, gid;
+
+	if (access(path, F_OK) == 0)
+		return 0;
+	if (sscanf(options, "mode=%o,uid=%u,gid=%u", &mode, &uid, &gid) != 3 ||
+	    mkdir_p(path, 0755) < 0 || chown(path, uid, gid) < 0)
+		return -1;
+	return chmod(path, mode & 07777);
+}
+
+/* Where ours is to be, an image may have a link to what it does not have. */
+static void unlink_symlink(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+		unlink(path);
+}
+
 /* "KIND OPTIONS PATH"; the path may hold blanks. */
 static int mount_one(const struct trees *t, const char *line,
 		     const struct machine_user *user)
@@ -214,6 +244,12 @@ static int mount_one(const struct trees *t, const char *line,
 	line += at;
 	if (strcmp(kind, "ro") == 0)
 		return mount_tree(AT_FDCWD, line, line, MOUNT_ATTR_RDONLY);
+	if (strcmp(kind, "dir") == 0)
+		return make_dir(options, line);
+	if (strcmp(options, "optional") == 0 && access(line, F_OK) < 0)
+		return 0;
+	if (t->disk && strcmp(kind, "file") == 0)
+		unlink_symlink(line);
 	if (make_point(line, strcmp(kind, "file") == 0, user) < 0)
 		return -1;
 	if (strcmp(kind, "tmpfs") == 0)
@@ -334,7 +370,9 @@ const char *machine_root_prepare(void)
 	if (ready.memory < 0)
 		return "file system in memory";
 	ready.fuse = mount_host();
-	ready.root = ready.fuse < 0 ? -1 : second_view();
+	if (ready.fuse < 0)
+		return "root file system";
+	ready.root = open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (ready.root < 0)
 		return "root file system";
 	ready.proc = take_tree("/proc", MOUNT_ATTR_NODEV);
@@ -344,17 +382,20 @@ const char *machine_root_prepare(void)
 	return ready.dev < 0 ? "/dev" : NULL;
 }
 
-const char *machine_root(int port, const struct machine_user *user, char **mounts)
+const char *machine_root(int port, bool disk, const struct machine_user *user,
+			 char **mounts)
 {
 	cleanup_fd int root = ready.root, memory = ready.memory;
-	int r = fusepump_start(ready.fuse, port, "/", true); /* "/" by then */
+	const char *what = mount_root(port, disk);
 
-	errno = -r;
-	if (r < 0)
-		return "root file system";
+	if (what)
+		return what;
+	ready.disk = disk;
 	read_ahead(root);
 	if (enter() < 0)
 		return "enter the root file system";
+	if (disk && (mkdir_p("/proc", 0755) < 0 || mkdir_p("/dev", 0755) < 0))
+		return "/proc";
 	if (put_tree(&ready.proc, "/proc") < 0)
 		return "/proc";
 	if (put_tree(&ready.dev, "/dev") < 0 || mount_shm(&ready, user) < 0)

@@ -21,6 +21,7 @@
 #include "guest/fusepump.h"
 #include "guest/guest.h"
 #include "guest/machine.h"
+#include "guest/machine_disk.h"
 #include "guest/request.h"
 
 #include "base/io.h"
@@ -128,6 +129,8 @@ static int become_quiet(struct guest *g)
 
 	if (!q)
 		return -ENOMEM;
+	/* A copy without the memory has what is on the disk, and no more. */
+	machine_disk_sync();
 	q->random_fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
 	r = q->random_fd < 0 ? -errno : fusepump_pause(PAUSE_MS);
 	if (r == 0) {

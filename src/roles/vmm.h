@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* What a template's memory is in QEMU; vm/monitor.seccomp knows it. */
+#define VMM_MEMORY_FD 500
+
 /* In the process that becomes QEMU: what only we need is gone (vm/monitor.seccomp serves
  * both). 0, or -1 with errno. */
 int vmm_leave_to_us(void);

@@ -34,9 +34,10 @@
 static const struct {
 	const char *path;
 	int flags;
+	uint32_t number; /* that it gets; 0: any */
 } files[] = {
-	{"/vm/ram",   O_RDONLY},
-	{"/dev/null", O_RDWR  },
+	{"/vm/ram",   O_RDONLY, VMM_MEMORY_FD},
+	{"/dev/null", O_RDWR,   0            },
 };
 
 #define LOAD(field) \
@@ -91,7 +92,8 @@ int vmm_open_watch(struct vmm_open *o)
 }
 
 /* Our own descriptor of the file that is meant, or -1. */
-static int open_known(const struct vmm_open *o, const struct seccomp_notif *n)
+static int open_known(const struct vmm_open *o, const struct seccomp_notif *n,
+		      uint32_t *ret_number)
 {
 	uint64_t at = n->data.nr == SYS_openat ? n->data.args[1] : n->data.args[0];
 	char path[64] = "";
@@ -103,8 +105,10 @@ static int open_known(const struct vmm_open *o, const struct seccomp_notif *n)
 	if (strcmp(path, "/dev/kvm") == 0)
 		return o->kvm < 0 ? -1 : fcntl(o->kvm, F_DUPFD_CLOEXEC, 0);
 	for (size_t i = 0; o->shared && i < ARRAY_LEN(files); i++)
-		if (strcmp(path, files[i].path) == 0)
+		if (strcmp(path, files[i].path) == 0) {
+			*ret_number = files[i].number;
 			return open(path, files[i].flags | O_CLOEXEC);
+		}
 	return -1;
 }
 
@@ -113,15 +117,18 @@ void vmm_open_answer(const struct vmm_open *o)
 	struct seccomp_notif n = {0};
 	struct seccomp_notif_resp answer = {0};
 	cleanup_fd int fd = -1;
+	uint32_t number = 0;
 
 	if (ioctl(o->listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 		return;
-	fd = open_known(o, &n);
+	fd = open_known(o, &n, &number);
 	if (fd >= 0) {
 		struct seccomp_notif_addfd give = {
 			.id = n.id,
-			.flags = SECCOMP_ADDFD_FLAG_SEND,
+			.flags = SECCOMP_ADDFD_FLAG_SEND |
+				 (number ? SECCOMP_ADDFD_FLAG_SETFD : 0),
 			.srcfd = (uint32_t)fd,
+			.newfd = number,
 			.newfd_flags = O_CLOEXEC,
 		};
 

@@ -124,10 +124,67 @@ static void add_swap(struct qemu_args *a, int fd)
 	add(a, "-add-fd");
 	add(a, "fd=%d,set=1", fd);
 	add(a, "-blockdev");
-	add(a, "driver=raw,node-name=swap,file.driver=file,file.locking=off,"
+	add(a, "driver=raw,node-name=swap,file.driver=file,file.locking=off,file.drop-"
+	       "cache=off,"
 	       "file.filename=/dev/fdset/1");
 	add(a, "-device");
 	add(a, "virtio-blk-device,drive=swap,serial=" QEMU_SWAP_SERIAL);
+}
+
+/* A device whose file is swapped when a template is restored: the guest looks at it
+ * afterwards only. That the image is read-only is a feature of the device. QEMU reads no
+ * file that the image names: there is none in its root, and `backing` says there is none
+ * to open. */
+static void add_image(struct qemu_args *a, const struct qemu_machine *m)
+{
+	add(a, "-blockdev");
+	if (m->image < 0) {
+		add(a, "{\"driver\":\"null-co\",\"node-name\":\"image\",\"size\":1048576,"
+		       "\"read-only\":true}");
+		return;
+	}
+	add(a,
+	    "{\"driver\":\"%s\",\"node-name\":\"image\",\"read-only\":true,%s"
+	    "\"file\":{\"driver\":\"file\",\"locking\":\"off\",\"drop-cache\":false,"
+	    "\"read-only\":true,"
+	    "\"filename\":\"/dev/fdset/2\"}}",
+	    m->qcow2 ? "qcow2" : "raw", m->qcow2 ? "\"backing\":null," : "");
+}
+
+static void add_layer(struct qemu_args *a, const struct qemu_machine *m)
+{
+	add(a, "-blockdev");
+	if (m->layer < 0)
+		add(a, "driver=null-co,node-name=layer,size=1048576");
+	else
+		add(a, "driver=raw,node-name=layer,discard=unmap,file.driver=file,"
+		       "file.discard=unmap,file.locking=off,file.drop-cache=off,file."
+		       "filename=/dev/fdset/3");
+}
+
+static void add_disks(struct qemu_args *a, const struct qemu_machine *m)
+{
+	const struct {
+		int fd, set;
+	} fds[] = {
+		{m->image, 2},
+                {m->layer, 3}
+        };
+
+	if (!m->disks)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		if (fds[i].fd < 0)
+			continue;
+		add(a, "-add-fd");
+		add(a, "fd=%d,set=%d", fds[i].fd, fds[i].set);
+	}
+	add_image(a, m);
+	add(a, "-device");
+	add(a, "virtio-blk-device,drive=image,serial=" QEMU_IMAGE_SERIAL);
+	add_layer(a, m);
+	add(a, "-device");
+	add(a, "virtio-blk-device,drive=layer,serial=" QEMU_LAYER_SERIAL);
 }
 
 static void add_memory(struct qemu_args *a, const struct qemu_machine *m)
@@ -178,6 +235,7 @@ int qemu_args(struct qemu_args *a, const struct qemu_machine *m)
 	add(a, "chardev=qmp,mode=control");
 	add_ports(a, m);
 	add_swap(a, m->swap);
+	add_disks(a, m);
 	if (m->incoming) {
 		add(a, "-incoming");
 		add(a, "defer");

@@ -50,10 +50,11 @@ static void make_key(char key[TEMPLATE_KEY_HEX], const struct template_id *id)
 {
 	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
 	char text[2048];
-	int n = snprintf(text, sizeof(text), "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%s\n%s\n",
-			 FORMAT, id->digest, id->qemu, id->kvm ? "kvm" : "tcg", id->cpus,
+	int n = snprintf(text, sizeof(text),
+			 "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%d\n%s\n%s\n", FORMAT,
+			 id->digest, id->qemu, id->kvm ? "kvm" : "tcg", id->cpus,
 			 (unsigned long long)id->memory, (unsigned long long)id->swap,
-			 id->append, id->processor);
+			 id->disks, id->append, id->processor);
 
 	crypto_generichash(hash, sizeof(hash), (const unsigned char *)text, (size_t)n,
 			   NULL, 0);

@@ -29,6 +29,7 @@ struct template_id {
 	bool kvm;
 	unsigned cpus;
 	uint64_t memory, swap; /* bytes */
+	bool disks;            /* see vm/qemu.h */
 };
 
 struct template

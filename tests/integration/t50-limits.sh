@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Limits: met where the host can, refused where it cannot, told with --degraded.
+# alone: it measures processor time.
 . "$(dirname "$0")/../lib/harness.sh"
 need USERNS JQ
 A=$COVE_DIR/escape/attack

@@ -24,8 +24,9 @@ vm_prepare() { # DIR
 				${COVE_NESTED:+--deb "$COVE_NESTED/kernel.deb"} >"$1/why" 2>&1 ||
 				{ echo "no guest kernel: $(head -n 1 "$1/why")"; exit 77; }
 		fi
-		# The template of the default size, so that no test pays for it.
-		timeout 200 "$COVE_BIN" run -q --rm --no-mounts -- true
+		# The template of the default size, so that no test pays for it, and the notice that
+		# machines are emulated here.
+		timeout 400 "$COVE_BIN" run --rm --no-mounts -- true
 	) 9>"$1/lock"
 }
 
@@ -47,6 +48,8 @@ vm_use() {
 }
 
 vm_home() { # DIR
-	mkdir -m 700 "$1/cache" && ln -s "$vm_dir/kernels" "$1/kernels" &&
+	# That machines are emulated here has been said.
+	mkdir -m 700 "$1/cache" && { cp "$vm_dir"/cache/kvm* "$1/cache/" 2>/dev/null || true; } &&
+		ln -s "$vm_dir/kernels" "$1/kernels" &&
 		ln -s "$vm_dir/cache/templates" "$1/cache/templates"
 }
