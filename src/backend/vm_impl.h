@@ -5,6 +5,7 @@
 
 #include "backend/proc_internal.h"
 #include "vm/kernel.h"
+#include "vm/migrate.h"
 #include "vm/processor.h"
 #include "vm/qemu.h"
 #include "vm/qmp.h"
@@ -28,6 +29,13 @@ struct vm_host {
 	bool disks; /* its root is on a disk of its own */
 };
 
+/* What QEMU was told and has not answered yet: to stop the machine, or to let it go on.
+ */
+struct vm_stilling {
+	uint64_t id; /* of the command; 0: nothing is awaited */
+	bool on;
+};
+
 /* A running one, behind struct place: the place's own process is cove-vmm. */
 struct vm {
 	struct place fs; /* the process of cove-fs */
@@ -39,6 +47,8 @@ struct vm {
 	bool restored;             /* from the template: neither booted nor from a save */
 	uint32_t cpus_milli;       /* the share in force */
 	int fs_control, fs_tables; /* of cove-fs, see fs/serve.h */
+	struct vm_stilling stilling;
+	struct migrate saving;
 };
 
 /* The other ends of what the monitor gets. */
@@ -97,9 +107,6 @@ struct qemu_machine vm_machine(const struct vm_host *h);
 void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h);
 /* Until a machine that boots has said that it is up. */
 int vm_wait_ready(int link, int lifeline, struct cove_error *err);
-
-/* vm.c: memory that is a file is not part of what QEMU saves and loads. */
-int vm_ignore_shared(struct qmp *q, struct cove_error *err);
 
 /* vm_swap.c: a new swap disk, a file without a name below dir. -1 with err. */
 int vm_swap_open(const char *dir, uint64_t bytes, struct cove_error *err);

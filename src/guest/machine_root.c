@@ -81,31 +81,32 @@ static int mount_host(void)
 	char options[200];
 	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
-	if (fuse < 0 || mkdir(VIEW, 0755) < 0)
-		return -1; /* and that is the end of the machine */
+	if (fuse < 0)
+		return -1;
 	snprintf(options, sizeof(options),
 		 "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,"
 		 "default_permissions",
 		 fuse);
-	if (mount("cove", VIEW, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
+	if (mount("cove", ROOT, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
 		close(fuse);
 		return -1;
 	}
 	return fuse;
 }
 
-/* What the host serves is the root, or beside it. It stays mounted at VIEW too, where
- * nothing will ever be mounted on it: what is to be shown again is taken from there. */
-static const char *mount_root(int port, bool disk)
+/* The same tree once more, where nothing will ever be mounted on it: what is to be shown
+ * again is taken from there. It stays mounted below what covers it. */
+static int second_view(void)
 {
-	int r = fusepump_start(ready.fuse, port, "/", true); /* "/" by then */
+	if (mkdir(VIEW, 0755) < 0 || mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
+		return -1;
+	return open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
 
-	errno = -r;
-	if (r < 0)
-		return "root file system";
-	if (disk)
-		return machine_disk_root(ROOT);
-	return mount(VIEW, ROOT, NULL, MS_BIND, NULL) < 0 ? "root file system" : NULL;
+/* The root is a disk: what the host serves is only to be seen from the side. */
+static const char *use_disk(void)
+{
+	return umount2(ROOT, MNT_DETACH) < 0 ? "mounts" : machine_disk_root(ROOT);
 }
 
 /* All that lives in memory is in one file system, so that together it leaves the other
@@ -370,9 +371,7 @@ const char *machine_root_prepare(void)
 	if (ready.memory < 0)
 		return "file system in memory";
 	ready.fuse = mount_host();
-	if (ready.fuse < 0)
-		return "root file system";
-	ready.root = open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	ready.root = ready.fuse < 0 ? -1 : second_view();
 	if (ready.root < 0)
 		return "root file system";
 	ready.proc = take_tree("/proc", MOUNT_ATTR_NODEV);
@@ -386,12 +385,17 @@ const char *machine_root(int port, bool disk, const struct machine_user *user,
 			 char **mounts)
 {
 	cleanup_fd int root = ready.root, memory = ready.memory;
-	const char *what = mount_root(port, disk);
+	int r = fusepump_start(ready.fuse, port, "/", true); /* "/" by then */
+	const char *what;
 
+	errno = -r;
+	if (r < 0)
+		return "root file system";
+	read_ahead(root);
+	ready.disk = disk;
+	what = disk ? use_disk() : NULL;
 	if (what)
 		return what;
-	ready.disk = disk;
-	read_ahead(root);
 	if (enter() < 0)
 		return "enter the root file system";
 	if (disk && (mkdir_p("/proc", 0755) < 0 || mkdir_p("/dev", 0755) < 0))

@@ -12,7 +12,8 @@ struct machine_user {
 	gid_t gid;
 };
 
-/* Before the host is there, and once. NULL, or what failed, with errno. */
+/* Before the host is there, and once: what every sandbox needs. NULL, or what failed,
+ * with errno. */
 const char *machine_root_prepare(void);
 /* mounts: the MOUNT attributes of SETUP, NULL-terminated. disk: the root is on one, and
  * only mounts come over the port. NULL, or what failed, with errno. Afterwards "/" is the

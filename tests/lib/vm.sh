@@ -7,6 +7,7 @@
 #   vm_use            this script's sandboxes are machines, with what is in $COVE_TEST_VM (default:
 #                     below the build directory); else the whole file is skipped
 #   vm_home DIR       gives the state directory DIR that kernel and those templates
+#   own_templates     from here on, this script's templates are its own and end with it
 #
 # harness.sh sources it; tools/test.sh prepares the directory.
 
@@ -52,4 +53,8 @@ vm_home() { # DIR
 	mkdir -m 700 "$1/cache" && { cp "$vm_dir"/cache/kvm* "$1/cache/" 2>/dev/null || true; } &&
 		ln -s "$vm_dir/kernels" "$1/kernels" &&
 		ln -s "$vm_dir/cache/templates" "$1/cache/templates"
+}
+
+own_templates() {
+	rm "$COVE_HOME/cache/templates" && mkdir -m 700 "$COVE_HOME/cache/templates"
 }
