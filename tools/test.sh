@@ -253,7 +253,7 @@ scripts() { # KIND BUILD WHO TIER SECONDS
 }
 # The same scripts, with every sandbox a virtual machine: an emulated one on most hosts, so those
 # that show a row of tests/rows each, unless FULL is set.
-vm_choice='t10-run t14-mounts t44-gate t76-files t77-disk'
+vm_choice='t10-run t14-mounts t44-gate t76-files t77-disk t78-template'
 vm_user_choice='t10-run'
 chosen() { # SCRIPT NAMES
 	case " $2 " in *" $(basename "$1" .sh) "*) ;; *) [ -n "${FULL:-}" ] ;; esac

@@ -12,6 +12,7 @@
 #include "vm/template.h"
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
+#define VM_FILE_MIN (1u << 20)   /* that QEMU may write where it has none to write */
 #define VM_SILENCE_MS 30000      /* a guest that leaves a question so long hangs */
 #define VM_SYNC_MS 60000         /* for its disk, at the end */
 

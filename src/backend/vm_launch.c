@@ -90,6 +90,18 @@ static int pass(struct proc_program *vmm, int fd)
 	return FIRST_FD + (int)vmm->n_fds++;
 }
 
+/* What it writes: its disks, and a template's memory. One that has neither gets a limit
+ * too: whoever took QEMU over must not fill the host's disk by any way that is left. */
+static uint64_t largest_file(const struct vm_host *h, const struct qemu_machine *m,
+			     uint64_t disks)
+{
+	uint64_t most = m->share ? h->memory : VM_FILE_MIN;
+
+	if (h->swap > most)
+		most = h->swap;
+	return disks > most ? disks : most;
+}
+
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
 {
@@ -137,9 +149,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	m->image = pass(&vmm, disks.image);
 	m->layer = pass(&vmm, disks.layer);
 	m->qcow2 = c->spec->image.kind == IMAGE_QCOW2;
-	if (!m->share) /* a template's memory is a file */
-		vmm.fsize =
-			disks.bytes > root->host->swap ? disks.bytes : root->host->swap;
+	vmm.fsize = largest_file(root->host, m, disks.bytes);
 	if (kvm >= 0)
 		snprintf(kvm_number, sizeof(kvm_number), "%d", pass(&vmm, kvm));
 	if (qemu_args(&args, m) < 0)
