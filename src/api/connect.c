@@ -40,10 +40,19 @@ int connect_keeper(struct store *st, const char *name, int *ret_fd,
 /* Only what tells the keeper where its files are; nothing else of the caller's. */
 static size_t keeper_env(char **env, size_t max)
 {
-	static const char *const names[] = {
-		"HOME",       "COVE_HOME",   "XDG_DATA_HOME",  "XDG_RUNTIME_DIR",
-		"COVE_GUEST", "COVE_EGRESS", "COVE_RESOLVERS", "COVE_QEMU",
-		"COVE_VMM",   "COVE_FS",     "ASAN_OPTIONS",   "UBSAN_OPTIONS"};
+	static const char *const names[] = {"HOME",
+					    "COVE_HOME",
+					    "XDG_DATA_HOME",
+					    "XDG_RUNTIME_DIR",
+					    "COVE_GUEST",
+					    "COVE_EGRESS",
+					    "COVE_RESOLVERS",
+					    "COVE_QEMU",
+					    "COVE_KERNEL_ARGS",
+					    "COVE_VMM",
+					    "COVE_FS",
+					    "ASAN_OPTIONS",
+					    "UBSAN_OPTIONS"};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && n + 1 < max; i++) {

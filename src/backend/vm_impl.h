@@ -17,6 +17,7 @@
 struct vm_host {
 	char qemu[4096];
 	char version[QEMU_VERSION_MAX];
+	char append[QEMU_APPEND_MAX];
 	struct vm_kernel kernel;
 	bool kvm;
 	unsigned cpus;

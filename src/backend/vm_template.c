@@ -27,6 +27,7 @@ static struct template_id identify(const struct vm_host *h)
 	return (struct template_id){.kernel = h->kernel.name,
 				    .digest = h->kernel.digest,
 				    .qemu = h->version,
+				    .append = h->append,
 				    .kvm = h->kvm,
 				    .cpus = h->cpus,
 				    .memory = h->memory,
@@ -48,6 +49,7 @@ void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h)
 {
 	m->kernel = strrchr(h->kernel.image, '/') + 1;
 	m->initramfs = strrchr(h->kernel.initramfs, '/') + 1;
+	m->append = h->append[0] ? h->append : NULL;
 	m->tsc_khz = h->kvm ? 0 : qemu_tsc_khz();
 }
 

@@ -81,7 +81,7 @@ static int mount_host(int port, const char *at)
 		return -1;
 	}
 	/* Only now is there something to read; the mount itself waits for nothing. */
-	r = fusepump_start(fuse, port);
+	r = fusepump_start(fuse, port, "/", true); /* "/" by then */
 	errno = -r;
 	return r < 0 ? -1 : 0;
 }

@@ -38,6 +38,7 @@ struct qemu_machine {
 	const char *kernel, *initramfs;  /* file names below QEMU_KERNEL_DIR; or NULL */
 	bool tuned;                      /* a kernel that finds its devices by itself */
 	uint64_t tsc_khz;                /* of this host; needed to boot without KVM */
+	const char *append;              /* what the kernel is told besides; or NULL */
 	int console, qmp, link, fs, net; /* descriptors it inherits */
 	int swap;                        /* the same, or -1: a disk for swap */
 	/* It has a disk with the image, read-only, and one for what is written. -1: the
@@ -64,6 +65,10 @@ int qemu_args(struct qemu_args *a, const struct qemu_machine *m);
 int qemu_find(char path[4096], struct cove_error *err);
 int qemu_version(const char *path, const char *cache_dir, char version[QEMU_VERSION_MAX],
 		 struct cove_error *err);
+
+#define QEMU_APPEND_MAX 512
+/* COVE_KERNEL_ARGS: what the user wants every guest kernel to be told; "" if nothing. */
+int qemu_append(char append[QEMU_APPEND_MAX], struct cove_error *err);
 
 /* How fast the time stamp counter of this processor runs; takes a moment. 0: unknown. */
 uint64_t qemu_tsc_khz(void);

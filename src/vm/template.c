@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FORMAT 2 /* of the machine: devices, ports, kernel command line */
+#define FORMAT 3 /* of the machine: devices, ports, kernel command line */
 #define FOLDER "templates"
 #define INFO "info.json"
 #define MAKING ".making"
@@ -38,11 +38,11 @@ static DIR *open_folder(const char *cache_dir)
 static void make_key(char key[TEMPLATE_KEY_HEX], const struct template_id *id)
 {
 	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
-	char text[1024];
-	int n = snprintf(text, sizeof(text), "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%d\n",
+	char text[2048];
+	int n = snprintf(text, sizeof(text), "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%d\n%s\n",
 			 FORMAT, id->digest, id->qemu, id->kvm ? "kvm" : "tcg", id->cpus,
 			 (unsigned long long)id->memory, (unsigned long long)id->swap,
-			 id->disks);
+			 id->disks, id->append);
 
 	crypto_generichash(hash, sizeof(hash), (const unsigned char *)text, (size_t)n,
 			   NULL, 0);

@@ -23,6 +23,7 @@ struct template_id {
 	const char *kernel; /* its name, to show */
 	const char *digest; /* of kernel, modules and guest */
 	const char *qemu;   /* version */
+	const char *append; /* what the kernel was told besides */
 	bool kvm;
 	unsigned cpus;
 	uint64_t memory, swap; /* bytes */
