@@ -24,7 +24,9 @@ ln -s /run/nowhere "$R/etc/resolv.conf"
 mke2fs -q -F -t ext4 -b 4096 -d "$R" "$T/whole.img" 48M >/dev/null 2>&1 || skip_all 'mke2fs cannot make an image'
 chmod 444 "$T/whole.img"
 sum=$(sha256sum <"$T/whole.img")
-run() { cove run -q --rm --no-mounts --disk 64MiB "$@"; }
+size="--cpus 1 --memory 256MiB --disk 64MiB"
+# shellcheck disable=SC2086 # words
+run() { cove run -q --rm --no-mounts $size "$@"; }
 blocks() { stat -c %b "$COVE_HOME/sandboxes/$1/root/disk"; }
 
 # ---- who takes it --------------------------------------------------------------------------
@@ -94,7 +96,7 @@ fi
 # ---- one that stays ------------------------------------------------------------------------
 mkdir "$T/work" && echo w >"$T/work/f"
 ok 'with a workspace over it: files of both, and a diff of the one' '
-	cove create -q d --storage persistent --user root --disk 64MiB --image "raw:$T/whole.img" --mount "$T/work:/work:overlay"
+	cove create -q d --storage persistent --user root $size --image "raw:$T/whole.img" --mount "$T/work:/work:overlay"
 	cove start -q d
 	cove exec d -- sh -c "cat /work/f /etc/which; echo changed >/work/f; echo kept >/etc/kept; sync" >"$T/out"
 	same "w one" "$(tr "\n" " " <"$T/out" | sed "s/ $//")"
@@ -120,6 +122,18 @@ ok 'a snapshot of the running one has what was written and not synced' '
 	cove restore -y d s1 >/dev/null
 	cove start -q d
 	same "unsynced kept" "$(cove exec d -- cat /etc/late /etc/kept | tr "\n" " " | sed "s/ $//")"'
+ok 'with memory: a process goes on, and its file is on the disk of the same instant' '
+	cove exec -d d -- sh -c "exec 3>>/log; i=0; while :; do i=\$((i + 1)); echo \$i >&3; echo \$i >/run/count; sleep 0.2; done"
+	wait_for 10 cove exec d -- cat /run/count
+	cove snapshot --with-memory d m1 >/dev/null
+	cove exec d -- rm /log /etc/which
+	cove stop -q d
+	cove restore -y d m1 >/dev/null
+	same one "$(cove exec d -- cat /etc/which)"
+	before=$(cove exec d -- stat -c %s /log)
+	goes_on() { [ "$(cove exec d -- stat -c %s /log)" -gt "$1" ]; }
+	wait_for 10 goes_on "$before"
+	same 1 "$(cove exec d -- cat /log | head -n 1)"'
 ok 'it is kept from stop to start, without a sync' '
 	cove exec d -- sh -c "echo last >/etc/last"
 	cove stop -q d && cove start -q d
