@@ -263,8 +263,12 @@ static void limits(struct report *r, const struct place *p, const struct spec *s
 	if (s->resources.disk_bytes) {
 		snprintf(want, sizeof(want), "%" PRIu64 "%s", s->resources.disk_bytes,
 			 s->resources.set & LIMIT_DISK ? "" : " (default)");
-		attest_item(r, "limit disk", want,
-			    "a file: RLIMIT_FSIZE; in all: watched by the keeper", true);
+		attest_item(
+			r, "limit disk", want,
+			p->vm->host.disks
+				? "the size of its disk; mounts: watched by the keeper"
+				: "a file: RLIMIT_FSIZE; in all: watched by the keeper",
+			true);
 	}
 }
 

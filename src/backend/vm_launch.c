@@ -136,6 +136,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	/* a template is made without: what is behind its disks comes with each start */
 	if (root->host->disks && !m->share && vm_disks_open(&disks, c, err) < 0)
 		return err->code;
+	cleanup_fd int image = disks.image, layer = disks.layer;
 	const int fds[] = {ch->lifeline[1], ch->console[0], ch->console[1], ch->qmp[1],
 			   ch->link[1],     ch->fs[1],      ch->net[1]};
 	m->console = FIRST_FD + 2;
@@ -146,8 +147,8 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	vmm.n_fds = ARRAY_LEN(fds);
 	memcpy(vmm.fds, fds, sizeof(fds));
 	m->swap = pass(&vmm, swap);
-	m->image = pass(&vmm, disks.image);
-	m->layer = pass(&vmm, disks.layer);
+	m->image = pass(&vmm, image);
+	m->layer = pass(&vmm, layer);
 	m->qcow2 = c->spec->image.kind == IMAGE_QCOW2;
 	vmm.fsize = largest_file(root->host, m, disks.bytes);
 	if (kvm >= 0)
@@ -156,8 +157,6 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
 	memcpy(argv + 3, args.v, (args.n + 1) * sizeof(argv[0]));
 	r = proc_launch(p, c, &vmm, err);
-	close_fd(&disks.image);
-	close_fd(&disks.layer);
 	close_fd(&ch->console[0]);
 	for (size_t i = 0; i < sizeof(*ch) / sizeof(ch->lifeline); i++)
 		close_fd((int *)ch + 2 * i + 1);

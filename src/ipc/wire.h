@@ -167,7 +167,8 @@ enum wire_tag {
 	WIRE_A_TOOL,       /* the same: which tool */
 	/* "tmpfs mode=OCTAL,uid=N,gid=N PATH": an empty directory in the guest's memory,
 	 * of which all of them together may take half; "bind - PATH" and "file - PATH":
-	 * what the root file system has there, again, on top of one */
+	 * what the root file system has there, again, on top of one (or of the disk that
+	 * is the root: docs/PROTOCOL.md) */
 	WIRE_A_MOUNT,
 	/* u64, STARTED from a machine: the time then, on the clock that its /proc has for
 	 * the starts of processes (os/who.h) */
