@@ -109,6 +109,7 @@ struct place {
 			     its disk; 0: it has none */
 	uint32_t silence_ms; /* how long it may leave a question unanswered; 0: for ever
 			      */
+	uint32_t up_ms; /* how long it may take for its first word; 0: as any other */
 };
 /* One that never started: release() finds nothing to do. */
 static inline struct place place_none(void)

@@ -228,6 +228,7 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 		return err->code;
 	p->link = take_fd(&ch->link[0]);
 	p->silence_ms = VM_SILENCE_MS;
+	p->up_ms = VM_UP_MS;
 	p->sync_ms = p->vm->host.disks ? VM_SYNC_MS : 0;
 	p->vm->cpus_milli = c->spec->resources.cpus_milli;
 	*(c->capture ? &p->net : &p->vm->unused_net) = take_fd(&ch->net[0]);

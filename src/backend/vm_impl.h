@@ -14,7 +14,10 @@
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
 #define VM_FILE_MIN (1u << 20)   /* that QEMU may write where it has none to write */
 #define VM_SILENCE_MS 30000      /* a guest that leaves a question so long hangs */
-#define VM_SYNC_MS 60000         /* for its disk, at the end */
+/* Longer for the first word: it restores and mounts before it, and a start that is given
+ * up costs a template. */
+#define VM_UP_MS 120000
+#define VM_SYNC_MS 60000 /* for its disk, at the end */
 
 /* What this host and this spec make of a machine; the same for every start. */
 struct vm_host {

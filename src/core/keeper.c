@@ -146,8 +146,8 @@ static int first_frames(struct keeper *k, bool *ret_up, struct cove_error *err)
  * process. */
 static int wait_up(struct keeper *k, struct cove_error *err)
 {
-	uint32_t may_take = k->box.place.silence_ms;
-	int64_t until = keeper_now() + (may_take > HELLO_MS ? may_take : HELLO_MS);
+	uint32_t may_take = k->box.place.up_ms;
+	int64_t until = keeper_now() + (may_take ? may_take : HELLO_MS);
 	bool up = false;
 	int r = 0;
 
