@@ -112,17 +112,22 @@ ok 'a conflict names the holder: a sandbox' '
 ok 'a conflict names the holder: a program' '
 	python3 -m http.server --bind 127.0.0.1 0 >"$T/srv" 2>&1 &
 	job=$!
-	sleep 0.5
 	port=$(python3 - "$job" <<-"P"
-		import sys, os
-		inodes = set()
-		for f in os.listdir("/proc/%s/fd" % sys.argv[1]):
-		    try: l = os.readlink("/proc/%s/fd/%s" % (sys.argv[1], f))
-		    except OSError: continue
-		    if l.startswith("socket:"): inodes.add(l[8:-1])
-		for line in open("/proc/net/tcp"):
-		    w = line.split()
-		    if len(w) > 9 and w[3] == "0A" and w[9] in inodes: print(int(w[1].split(":")[1], 16))
+		import sys, os, time
+		def listening(pid):
+		    inodes = set()
+		    for f in os.listdir("/proc/%s/fd" % pid):
+		        try: l = os.readlink("/proc/%s/fd/%s" % (pid, f))
+		        except OSError: continue
+		        if l.startswith("socket:"): inodes.add(l[8:-1])
+		    for line in open("/proc/net/tcp"):
+		        w = line.split()
+		        if len(w) > 9 and w[3] == "0A" and w[9] in inodes: return int(w[1].split(":")[1], 16)
+		for i in range(400): # until it listens
+		    port = listening(sys.argv[1])
+		    if port: break
+		    time.sleep(0.05)
+		print(port)
 	P
 	)
 	rc=0; cove publish web "$port:1" 2>"$T/err" || rc=$?
