@@ -3,7 +3,7 @@
 # jobs.sh - sourced by test.sh: tests that run beside each other and read as if they had not.
 #
 #   jobs_begin DIR     a scratch directory for it
-#   beside FUNC ARG... runs FUNC, as soon as fewer than $JOBS (default 2) others run
+#   beside FUNC ARG... runs FUNC, as soon as fewer than $at_once others run
 #   alone FUNC ARG...  runs FUNC while nothing else does
 #   jobs_end           waits for all of them
 #   jobs_stop          an interrupted run: ends all of them, and waits until they have
@@ -12,6 +12,7 @@
 # What a FUNC prints, and what it calls record for, comes out once all before it are through: in
 # the order of the calls, whole, and written by one process.
 
+at_once=${JOBS:-2}
 job_n=0       # started
 job_shown=0   # printed
 job_running=0 # started, and not heard of since
@@ -69,7 +70,7 @@ job_start() { # FUNC ARG...
 }
 
 beside() {
-	job_room "${JOBS:-2}"
+	job_room "$at_once"
 	job_start "$@"
 }
 

@@ -7,8 +7,8 @@
 #   T5 fuzz       corpus replay under ASan, and a short run of every libFuzzer target
 #   T3 integration and T4 escape: release build as root and as an ordinary user, then ASan
 #
-# TIERS='T0 T1' and ONLY=PATTERN narrow it down. Two tests run at a time (JOBS=N: as many), but
-# what has `# alone` at its top runs by itself. Logs are in build/test-logs. The last line is
+# TIERS='T0 T1' and ONLY=PATTERN narrow it down. Two tests run at a time, three where they
+# mostly wait (JOBS=N: as many), but what has `# alone` at its top runs by itself. Logs are in build/test-logs. The last line is
 # `N passed, N failed, N skipped`, and the exit status is 1 if anything failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -247,18 +247,21 @@ script() { # SCRIPT BUILD WHO TIER SECONDS
 	done
 }
 scripts() { # KIND BUILD WHO TIER SECONDS
+	at_once=${JOBS:-3} # processes of a sandbox wait for each other most of the time
 	for t in tests/"$1"/[te][0-9]*.sh; do
 		[ ! -e "$t" ] || "$(how "$t")" script "$t" "$2" "$3" "$4" "$5"
 	done
 }
 # The same scripts, with every sandbox a virtual machine: an emulated one on most hosts, so those
 # that show a row of tests/rows each, unless FULL is set.
-vm_choice='t10-run t14-mounts t44-gate t76-files t77-disk t78-template'
-vm_user_choice='t10-run'
+vm_choice='t10-run t14-mounts t16-rootfs t20-lifecycle t24-lifetime t40-many t44-gate t47-snapshot t48-clone t50-limits
+	t61-egress t73-machine-end t74-memory t76-files t77-disk t78-template e10-files e30-mounts e92-machine'
+vm_user_choice='t10-run t14-mounts e10-files'
 chosen() { # SCRIPT NAMES
-	case " $2 " in *" $(basename "$1" .sh) "*) ;; *) [ -n "${FULL:-}" ] ;; esac
+	case " $(echo "$2" | tr -s '\n\t' ' ') " in *" $(basename "$1" .sh) "*) ;; *) [ -n "${FULL:-}" ] ;; esac
 }
 vm_scripts() { # KIND WHO TIER NAMES
+	at_once=${JOBS:-2}
 	for t in tests/"$1"/[te][0-9]*.sh; do
 		! chosen "$t" "$4" || "$(how "$t")" script "$t" release "$2" "$3" 900
 	done

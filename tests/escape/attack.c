@@ -81,7 +81,7 @@ static const struct attack *find(const char *name)
 {
 	static const struct attack *const tables[] = {
 		fs_attacks,   kernel_attacks, mount_attacks, net_attacks,
-		proc_attacks, tty_attacks,    hog_attacks};
+		proc_attacks, tty_attacks,    hog_attacks,   machine_attacks};
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		for (const struct attack *a = tables[i]; a->name; a++)

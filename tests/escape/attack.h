@@ -21,7 +21,7 @@ struct attack {
 };
 
 extern const struct attack fs_attacks[], kernel_attacks[], mount_attacks[], net_attacks[],
-	proc_attacks[], tty_attacks[], hog_attacks[];
+	proc_attacks[], tty_attacks[], hog_attacks[], machine_attacks[];
 
 /* Print what happened and return the exit status. refused() reads errno. */
 int worked(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

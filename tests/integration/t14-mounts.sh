@@ -96,5 +96,14 @@ ok 'inside, only the mounts and the image are there' '
 	cd "$P"
 	same "$(basename "$P")" "$(cove run -q --rm -- ls "$T")"
 	same "" "$(cove run -q --no-mounts -- ls -A /home /root /srv /mnt /media /opt 2>/dev/null | grep -v : | grep -v agent | tr -d "\n")"'
+ok 'the tools of a project work on it: git, a compiler' '
+	command -v git >/dev/null && command -v gcc >/dev/null || lacks "git and gcc"
+	mkdir "$T/tools" && cd "$T/tools"
+	echo "int main(void) { return 7; }" >a.c
+	rc_is 7 cove run -q tools -- sh -ec "git init -q . && git add a.c
+		git -c user.name=a -c user.email=a@b commit -qm first
+		gcc -o a a.c && git status --short | grep -qxF \"?? a\" && ./a"
+	cove rm -f tools
+	same a.c "$(ls -A)"'
 
 done_testing

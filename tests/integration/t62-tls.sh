@@ -22,8 +22,8 @@ run() { cove run -q --rm --no-mounts --spec "$T/open.yaml" "$@"; }
 URL=https://good.test/page
 
 ok 'curl, with what the sandbox has in its environment and without it' '
-	same "the page" "$(run -- curl -sS --max-time 5 $URL)"
-	same "the page" "$(run -- env -i curl -sS --max-time 5 $URL)"'
+	same "the page" "$(run -- curl -sS --max-time $(patient 5) $URL)"
+	same "the page" "$(run -- env -i curl -sS --max-time $(patient 5) $URL)"'
 ok 'the certificate is from the authority of this sandbox, and is right' '
 	run -- sh -c "openssl s_client -connect good.test:443 -servername good.test -verify_return_error \
 		-verify_hostname good.test -x509_strict </dev/null" >"$T/seen" 2>&1
@@ -32,17 +32,17 @@ ok 'the certificate is from the authority of this sandbox, and is right' '
 	has "$(openssl x509 -noout -ext subjectAltName,extendedKeyUsage,basicConstraints <"$T/seen")" "DNS:good.test"'
 ok 'wget (GnuTLS)' '
 	command -v wget >/dev/null || lacks wget
-	same "the page" "$(run -- wget -T 5 -qO- $URL)"
-	same "the page" "$(run -- env -i wget -T 5 -qO- $URL)"'
+	same "the page" "$(run -- wget -T $(patient 5) -qO- $URL)"
+	same "the page" "$(run -- env -i wget -T $(patient 5) -qO- $URL)"'
 ok 'python: urllib, and with strict checks' '
 	same "the page" "$(run -- python3 -c "
 import ssl, urllib.request as u
 c = ssl.create_default_context()
 c.verify_flags |= ssl.VERIFY_X509_STRICT
-print(u.urlopen(\"$URL\", context=c, timeout=5).read().decode(), end=\"\")")"
+print(u.urlopen(\"$URL\", context=c, timeout=$(patient 5)).read().decode(), end=\"\")")"
 	same "the page" "$(run -- env -i python3 -c "
 import urllib.request as u
-print(u.urlopen(\"$URL\", timeout=5).read().decode(), end=\"\")")"'
+print(u.urlopen(\"$URL\", timeout=$(patient 5)).read().decode(), end=\"\")")"'
 ok 'node: fetch and https' '
 	command -v node >/dev/null || lacks node
 	same "the page" "$(run -- node -e "fetch(\"$URL\").then(r=>r.text()).then(t=>process.stdout.write(t))")"
@@ -69,27 +69,27 @@ ok 'git speaks to it' '
 	run -- git ls-remote https://good.test/page 2>"$T/err" || :
 	! grep -i certificate "$T/err"'
 ok 'each request is judged' '
-	same 403 "$(run -- curl -s --max-time 5 -o /dev/null -w "%{http_code}" -X POST -d x $URL)"
-	same 403 "$(run -- curl -s --max-time 5 -o /dev/null -w "%{http_code}" https://good.test/secret)"
-	run -- curl -s --max-time 5 https://good.test/secret | jq -e ".rule and .reason and .how"'
+	same 403 "$(run -- curl -s --max-time $(patient 5) -o /dev/null -w "%{http_code}" -X POST -d x $URL)"
+	same 403 "$(run -- curl -s --max-time $(patient 5) -o /dev/null -w "%{http_code}" https://good.test/secret)"
+	run -- curl -s --max-time $(patient 5) https://good.test/secret | jq -e ".rule and .reason and .how"'
 ok 'HTTP/2 is negotiated down; a program that wants nothing else is told' '
-	same "1.1 200" "$(run -- curl -s --http2 --max-time 5 -o /dev/null -w "%{http_version} %{http_code}" $URL)"
+	same "1.1 200" "$(run -- curl -s --http2 --max-time $(patient 5) -o /dev/null -w "%{http_version} %{http_code}" $URL)"
 	run -- sh -c "openssl s_client -alpn h2 -connect good.test:443 -servername good.test </dev/null" >"$T/h2" 2>&1 || :
 	has "$(cat "$T/h2")" "no application protocol"'
 ok 'TLS 1.2 is spoken, 1.1 is not' '
-	same "the page" "$(run -- curl -sS --tls-max 1.2 --max-time 5 $URL)"
-	! run -- curl -sS --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0 --max-time 5 $URL'
+	same "the page" "$(run -- curl -sS --tls-max 1.2 --max-time $(patient 5) $URL)"
+	! run -- curl -sS --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0 --max-time $(patient 5) $URL'
 ok 'what no rule opens keeps its own certificate' '
 	run -- sh -c "openssl s_client -connect other.test:443 -servername other.test </dev/null" >"$T/seen" 2>&1
 	has "$(openssl x509 -noout -issuer <"$T/seen")" "Test CA"
 	same "the page" "$(cove run -q --rm --no-mounts --spec "$T/open.yaml" --mount "$T/tls:ro" -- curl -sS --cacert "$CA" https://other.test/page)"'
 ok 'an upstream that nobody vouches for is refused' '
 	begin=$(date +%s%N)
-	! cove run -q --rm --no-mounts --spec "$T/untrusted.yaml" -- curl -sSf --max-time 5 $URL || exit 1
-	[ $(($(date +%s%N) - begin)) -lt 3000000000 ]'
+	! cove run -q --rm --no-mounts --spec "$T/untrusted.yaml" -- curl -sSf --max-time $(patient 5) $URL || exit 1
+	[ $(($(date +%s%N) - begin)) -lt $(patient 3000)000000 ]'
 ok 'an upstream with a certificate for another name is refused' '
-	same "the page" "$(run -- curl -sS --max-time 5 https://a.wild.test/page)"
-	! run -- curl -sSf --max-time 5 https://a.b.wild.test/page'
+	same "the page" "$(run -- curl -sS --max-time $(patient 5) https://a.wild.test/page)"
+	! run -- curl -sSf --max-time $(patient 5) https://a.b.wild.test/page'
 ok 'a large answer arrives whole' '
 	same "$(sha256sum <"$T/www/big")" "$(run -- curl -sS --max-time 20 https://good.test/big | sha256sum)"'
 ok 'the files: ours alone, the bundle, read-only' '
@@ -125,13 +125,13 @@ ok 'an image directory: its own bundle, at the end of its symlinks' '
 	cp "$CA" "$R/etc/pki/bundle"
 	ln -sf /etc/pki/bundle "$R/etc/ssl/certs/ca-certificates.crt"
 	ln -sf ../run/nowhere/resolv.conf "$R/etc/resolv.conf"
-	same "the page" "$(run --image "rootfs:$R" -- curl -sS --max-time 5 $URL)"
-	same "the page" "$(run --image "rootfs:$R" -- curl -sS --max-time 5 --cacert /etc/ssl/certs/ca-certificates.crt $URL)"
-	same "the page" "$(run --image "rootfs:$R" -- curl -sS --max-time 5 https://other.test/page)"
+	same "the page" "$(run --image "rootfs:$R" -- curl -sS --max-time $(patient 5) $URL)"
+	same "the page" "$(run --image "rootfs:$R" -- curl -sS --max-time $(patient 5) --cacert /etc/ssl/certs/ca-certificates.crt $URL)"
+	same "the page" "$(run --image "rootfs:$R" -- curl -sS --max-time $(patient 5) https://other.test/page)"
 	same "$(cat "$CA")" "$(cat "$R/etc/pki/bundle")"'
 ok 'a named sandbox keeps its authority while it runs, and no key is on disk' '
 	cove run -q box --no-mounts --spec "$T/open.yaml" -- true
-	same "the page" "$(cove exec box -- curl -sS --max-time 5 $URL)"
+	same "the page" "$(cove exec box -- curl -sS --max-time $(patient 5) $URL)"
 	a=$(cove exec box -- cat /run/cove/ca.pem) b=$(cove exec box -- cat /run/cove/ca.pem)
 	same "$a" "$b"
 	! grep -rl "PRIVATE KEY" "$COVE_HOME" || exit 1
@@ -143,7 +143,7 @@ ok 'a rule that comes later opens connections, and the sandbox trusts us from th
 	same 0 "$(cove exec later -- grep -c BEGIN /run/cove/ca.pem || :)"
 	cove net allow later good.test --method GET
 	same 1 "$(cove exec later -- grep -c BEGIN /run/cove/ca.pem)"
-	same "the page" "$(cove exec later -- curl -sS --max-time 5 $URL)"
-	same "the page" "$(cove exec later -- env -i curl -sS --max-time 5 $URL)"
+	same "the page" "$(cove exec later -- curl -sS --max-time $(patient 5) $URL)"
+	same "the page" "$(cove exec later -- env -i curl -sS --max-time $(patient 5) $URL)"
 	cove rm -f later'
 done_testing

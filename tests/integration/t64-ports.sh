@@ -13,7 +13,7 @@ serve() {
 	wait_for 10 cove exec "$1" -- python3 -c "import socket; socket.create_connection(('127.0.0.1', $2))" 2>/dev/null
 }
 port_of() { sed -n 's/^127\.0\.0\.1:\([0-9]*\) -> .*/\1/p' "$1"; }
-get() { curl -s --max-time 5 "http://127.0.0.1:$1/x"; }
+get() { curl -s --max-time "$(patient 5)" "http://127.0.0.1:$1/x"; }
 listening() { grep -q ": 0100007F:$(printf %04X "$1") 00000000:0000 0A" /proc/net/tcp; }
 closed() { ! listening "$1"; }
 # A unix socket from the host's side: echoes one line of the other end.
@@ -98,9 +98,9 @@ ok 'nobody listens inside: the connection is closed at once' '
 	cove publish web 0:4444 >"$T/out"
 	port=$(port_of "$T/out")
 	start=$(date +%s%N)
-	rc=0; curl -s --max-time 5 "http://127.0.0.1:$port/" || rc=$?
+	rc=0; curl -s --max-time $(patient 5) "http://127.0.0.1:$port/" || rc=$?
 	[ $rc = 7 ] || [ $rc = 52 ] || [ $rc = 56 ] # refused, or ended without a word
-	[ $(($(date +%s%N) - start)) -lt 3000000000 ]
+	[ $(($(date +%s%N) - start)) -lt $(patient 3000)000000 ]
 	cove unpublish web 4444'
 ok 'a conflict names the holder: a sandbox' '
 	port=$(cove ports web --json | jq -r ".[0].host" | sed "s/.*://")
@@ -112,17 +112,22 @@ ok 'a conflict names the holder: a sandbox' '
 ok 'a conflict names the holder: a program' '
 	python3 -m http.server --bind 127.0.0.1 0 >"$T/srv" 2>&1 &
 	job=$!
-	sleep 0.5
 	port=$(python3 - "$job" <<-"P"
-		import sys, os
-		inodes = set()
-		for f in os.listdir("/proc/%s/fd" % sys.argv[1]):
-		    try: l = os.readlink("/proc/%s/fd/%s" % (sys.argv[1], f))
-		    except OSError: continue
-		    if l.startswith("socket:"): inodes.add(l[8:-1])
-		for line in open("/proc/net/tcp"):
-		    w = line.split()
-		    if len(w) > 9 and w[3] == "0A" and w[9] in inodes: print(int(w[1].split(":")[1], 16))
+		import sys, os, time
+		def listening(pid):
+		    inodes = set()
+		    for f in os.listdir("/proc/%s/fd" % pid):
+		        try: l = os.readlink("/proc/%s/fd/%s" % (pid, f))
+		        except OSError: continue
+		        if l.startswith("socket:"): inodes.add(l[8:-1])
+		    for line in open("/proc/net/tcp"):
+		        w = line.split()
+		        if len(w) > 9 and w[3] == "0A" and w[9] in inodes: return int(w[1].split(":")[1], 16)
+		for i in range(400): # until it listens
+		    port = listening(sys.argv[1])
+		    if port: break
+		    time.sleep(0.05)
+		print(port)
 	P
 	)
 	rc=0; cove publish web "$port:1" 2>"$T/err" || rc=$?

@@ -110,21 +110,21 @@ try:
 except OSError:
     pass
 "
-	[ $(($(date +%s%N) - begin)) -lt 3000000000 ]'
+	[ $(($(date +%s%N) - begin)) -lt $(patient 3000)000000 ]'
 
 # ---- the server is hostile ---------------------------------------------------------------
 for p in endless close not-http two-lengths both bare-lf switch; do
 	ok "server: $p: 502 with the reason" '
 		begin=$(date +%s%N)
-		same 502 "$(inside curl -s --max-time 5 -o /dev/null -w "%{http_code}" http://good.test:8080/$1)"
-		[ $(($(date +%s%N) - begin)) -lt 3000000000 ]
-		inside curl -s --max-time 5 http://good.test:8080/$1 | jq -e ".reason"' "$p"
+		same 502 "$(inside curl -s --max-time $(patient 5) -o /dev/null -w "%{http_code}" http://good.test:8080/$1)"
+		[ $(($(date +%s%N) - begin)) -lt $(patient 3000)000000 ]
+		inside curl -s --max-time $(patient 5) http://good.test:8080/$1 | jq -e ".reason"' "$p"
 done
 ok 'server: a body that is broken or cut is not taken for a whole one' '
-	! inside curl -s --max-time 5 -o /dev/null http://good.test:8080/bad-chunk || exit 1
-	! inside curl -s --max-time 5 -o /dev/null http://good.test:8080/cut'
+	! inside curl -s --max-time $(patient 5) -o /dev/null http://good.test:8080/bad-chunk || exit 1
+	! inside curl -s --max-time $(patient 5) -o /dev/null http://good.test:8080/cut'
 ok 'server: a second answer is for nobody' '
-	inside curl -s --max-time 5 http://good.test:8080/second http://good.test:8080/echo >"$T/answer" || :
+	inside curl -s --max-time $(patient 5) http://good.test:8080/second http://good.test:8080/echo >"$T/answer" || :
 	! grep -q poisoned "$T/answer"'
 ok 'one that is silent keeps only its own client waiting' '
 	inside curl -s --max-time 2 http://good.test:8080/silent &
@@ -141,20 +141,20 @@ ok 'bodies up: by length, chunked, with 100-continue, over plain and TLS' '
 	done'
 ok 'bodies down, HEAD, ranges, a hundred requests on one connection' '
 	same "$(sha256sum <"$T/www/big")" "$(inside curl -sS --max-time 20 https://good.test/big | sha256sum)"
-	has "$(inside curl -sSI --max-time 5 https://good.test/big)" "Content-Length: 3000000"
-	same "$(head -c 1000 "$T/www/big" | sha256sum)" "$(inside curl -sS -r 0-999 --max-time 5 https://good.test/big | sha256sum)"
+	has "$(inside curl -sSI --max-time $(patient 5) https://good.test/big)" "Content-Length: 3000000"
+	same "$(head -c 1000 "$T/www/big" | sha256sum)" "$(inside curl -sS -r 0-999 --max-time $(patient 5) https://good.test/big | sha256sum)"
 	same 100 "$(inside curl -sS --max-time 20 "https://good.test/page?[1-100]" | grep -c "the page")"'
 ok 'WebSocket passes after its request was allowed' '
 	raw good.test 8080 "GET /websocket HTTP/1.1\r\n${H}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" one >"$T/answer"
 	has "$(cat "$T/answer")" "101 Switching"
 	has "$(raw good.test 8080 "GET /admin/ws HTTP/1.1\r\n${H}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" one)" " 403 "'
 ok 'a new rule ends an answer that is under way' '
-	inside curl -s --max-time 10 http://good.test:8080/silent & waiting=$!
+	inside curl -s --max-time $(patient 10) http://good.test:8080/silent & waiting=$!
 	sleep 0.5
 	cove net deny box good.test --method GET --path /silent
 	begin=$(date +%s%N)
 	! wait $waiting || exit 1
-	[ $(($(date +%s%N) - begin)) -lt 3000000000 ]'
+	[ $(($(date +%s%N) - begin)) -lt $(patient 3000)000000 ]'
 ok 'each request is in the log, with method, path and status' '
 	wait_for 2 is_logged ".kind == \"request\" and .method == \"GET\" and .path == \"/echo\" and .status == 200"
 	wait_for 2 is_logged ".kind == \"request\" and .verdict == \"deny\" and .rule == \"no-admin\""'

@@ -36,7 +36,7 @@ arrives() {
 	want=$1
 	shift
 	: >"$T/raw.log"
-	inside sh -c "curl -sS --max-time 5 $*" >"$T/answer"
+	inside sh -c "curl -sS --max-time $(patient 5) $*" >"$T/answer"
 	grep -qF -- "$want" "$T/raw.log"
 	no grep -qF -- "$mark" "$T/raw.log"
 	no grep -qF -- "$V" "$T/answer"
@@ -81,10 +81,10 @@ print(s.recv(65536))" >"$T/answer"
 	no grep -qF -- "$V" "$T/answer"'
 ok 'a compressed request keeps its placeholder; a compressed answer is refused' '
 	: >"$T/raw.log"
-	inside sh -c "printf %s \"\$KEY\" | gzip | curl -sS --max-time 5 -H Content-Encoding:gzip --data-binary @- $U/echo" >/dev/null
+	inside sh -c "printf %s \"\$KEY\" | gzip | curl -sS --max-time $(patient 5) -H Content-Encoding:gzip --data-binary @- $U/echo" >/dev/null
 	no grep -qF -- "$V" "$T/raw.log"
-	same 502 "$(inside sh -c "curl -s --max-time 5 -o /dev/null -w %{http_code} -H \"X: \$KEY\" $U/gzip")"
-	same 200 "$(inside sh -c "curl -s --max-time 5 -o /dev/null -w %{http_code} $U/gzip")"'
+	same 502 "$(inside sh -c "curl -s --max-time $(patient 5) -o /dev/null -w %{http_code} -H \"X: \$KEY\" $U/gzip")"
+	same 200 "$(inside sh -c "curl -s --max-time $(patient 5) -o /dev/null -w %{http_code} $U/gzip")"'
 ok 'programs: python, node, git' '
 	: >"$T/raw.log"
 	inside python3 -c "
@@ -103,7 +103,7 @@ is_logged() { cove net log box --json | jq -es "any(.[]; $1)" >/dev/null; }
 blocked() {
 	: >"$T/raw.log"
 	: >"$T/ngx/access.log"
-	same 403 "$(inside sh -c "curl -s --max-time 5 -o /dev/null -w %{http_code} $*")"
+	same 403 "$(inside sh -c "curl -s --max-time $(patient 5) -o /dev/null -w %{http_code} $*")"
 	no grep -qF -e "$V" -e "$mark" "$T/raw.log" "$T/ngx/access.log"
 	wait_for 2 is_logged ".kind == \"secret\" and .verdict == \"deny\" and .secret == \"KEY\""
 }
@@ -117,7 +117,7 @@ ok 'nor is anybody in the clear, the right host included' '
 	blocked "-H \"X: \$KEY\" http://other.test/echo"
 	blocked "-d k=\$KEY http://other.test/echo"'
 ok 'TLS that is not opened carries only the placeholder' '
-	inside sh -c "curl -sS --max-time 5 -k -H \"X-Api-Key: \$KEY\" https://other.test/echo" >"$T/answer"
+	inside sh -c "curl -sS --max-time $(patient 5) -k -H \"X-Api-Key: \$KEY\" https://other.test/echo" >"$T/answer"
 	has "$(cat "$T/answer")" "key=$mark"'
 ok 'uses are in the log by name, values nowhere' '
 	cove net log box --json >"$T/log"

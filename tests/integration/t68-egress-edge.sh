@@ -42,11 +42,11 @@ ok 'a resolver that the host changes is asked from then on' '
 	unshare -m --propagation private sh -ec "
 		mount --bind $T/resolv.conf $(readlink -f /etc/resolv.conf)
 		cove create moved --allow good.test -q && cove start moved -q
-		! cove exec moved -- curl -sS --max-time 8 http://good.test/page || exit 1
+		! cove exec moved -- curl -sS --max-time $(patient 8) http://good.test/page || exit 1
 		echo nameserver 127.0.0.1 >$T/resolv.conf
 		for i in 1 2 3 4 5 6; do
 			sleep 1
-			cove exec moved -- curl -sS --max-time 8 http://good.test/page && break
+			cove exec moved -- curl -sS --max-time $(patient 8) http://good.test/page && break
 		done >$T/moved.out 2>&1
 		cove rm -f moved -q"
 	grep "the page" "$T/moved.out"'
@@ -57,7 +57,7 @@ ok 'an address that the host gets later is its own too' '
 	cove create later --net open -q && cove start later -q
 	ip addr add 45.45.0.77/24 dev cove0
 	wait_for 5 curl -sf -o /dev/null http://45.45.0.77:8099/page
-	cove exec later -- curl -sS --max-time 5 http://45.45.0.77:8099/page >out
+	cove exec later -- curl -sS --max-time $(patient 5) http://45.45.0.77:8099/page >out
 	cove rm -f later -q
 	ip addr del 45.45.0.77/24 dev cove0
 	has "$(cat out)" "is a self address"'
@@ -72,13 +72,13 @@ ok 'the role ends with its owner' '
 	wait_for 3 gone "$role"'
 ok 'a dead role: no network, nothing hangs, and the owner says so' '
 	cove create orphan --allow good.test -q && cove start orphan -q
-	same "the page" "$(cove exec orphan -- curl -sS --max-time 5 http://good.test/page)"
+	same "the page" "$(cove exec orphan -- curl -sS --max-time $(patient 5) http://good.test/page)"
 	keeper=$(cove inspect orphan --json | jq .keeper.pid 2>/dev/null)
 	[ "${keeper:-null}" != null ] || keeper=$(pgrep -f "cove-keeper.*orphan" | head -1)
 	kill -9 "$(role_of "$keeper")"
 	begin=$(date +%s%N)
-	! cove exec orphan -- curl -sS --max-time 5 http://good.test/page || exit 1
-	! cove exec orphan -- curl -sS --max-time 5 http://45.45.0.1/page || exit 1
+	! cove exec orphan -- curl -sS --max-time $(patient 5) http://good.test/page || exit 1
+	! cove exec orphan -- curl -sS --max-time $(patient 5) http://45.45.0.1/page || exit 1
 	[ $(($(date +%s%N) - begin)) -lt 12000000000 ]
 	cove net status orphan >out 2>&1 || true
 	cat out

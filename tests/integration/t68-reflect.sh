@@ -67,14 +67,14 @@ ask() {
 	want=$1
 	shift
 	: >"$T/raw.log"
-	inside curl -sS -i --max-time 5 "$@" >"$T/answer"
+	inside curl -sS -i --max-time "$(patient 5)" "$@" >"$T/answer"
 	grep -qF -- "$want" "$T/raw.log"
 	hidden
 }
 # withhold CURL-ARGUMENT...: no value is sent; refuse: and it is a violation.
 withhold() {
 	: >"$T/raw.log"
-	code=$(inside curl -s --max-time 5 -o "/dev/null" -w "%{http_code}" "$@")
+	code=$(inside curl -s --max-time "$(patient 5)" -o "/dev/null" -w "%{http_code}" "$@")
 	no grep -qF -e "$HEX" -e "$NPM" -e "$ODD" -e "${HEX#??}" -e "${NPM#?}" "$T/raw.log"
 }
 refuse() {
@@ -88,7 +88,7 @@ all() { printf %s "$1" | od -An -v -tx1 | tr -d '\n' | sed "s/ /$2/g"; }
 
 ok 'a part of a file can be asked for as long as no value was stored' '
 	inside sh -c "head -c 5000 /dev/zero | tr \"\\0\" . | curl -sS --data-binary @- $U/store"
-	same 1024 "$(inside curl -sS --max-time 5 -H "X: $hex" -H "Range: bytes=0-1023" $U/store | wc -c)"'
+	same 1024 "$(inside curl -sS --max-time $(patient 5) -H "X: $hex" -H "Range: bytes=0-1023" $U/store | wc -c)"'
 ok 'as it is: header, Basic, query, form, JSON' '
 	ask "$ODD" -H "X: $odd" $U/raw
 	ask "$(printf "me:%s" "$ODD" | base64 -w0)" -u "me:$odd" $U/raw
@@ -129,7 +129,7 @@ ok 'in a body that is too large to be kept: in chunks, or refused where lengths 
 	ask "$LEN" --data-binary @/tmp/len $O/raw
 	grep -qi "^content-length: 100020" "$T/raw.log"
 	: >"$T/raw.log"
-	no inside curl -sS -f -o /dev/null --max-time 5 --data-binary @/tmp/escaped $O/raw
+	no inside curl -sS -f -o /dev/null --max-time $(patient 5) --data-binary @/tmp/escaped $O/raw
 	no grep -qF "${LEN#????}" "$T/raw.log"'
 ok 'after an escape that was begun it would lose its first characters: refused' '
 	refuse --json "{\"k\":\"\\$npm\"}" $U/json
@@ -163,7 +163,7 @@ ok 'a placeholder in a method or in the name of a field is refused' '
 ok 'a body in a character set that is not bytes keeps its placeholder' '
 	: >"$T/raw.log"
 	for set in utf-16 "\"UTF-7\"" Shift_JIS; do
-		inside curl -sS --max-time 5 -H "Content-Type: text/plain; charset=$set" -d "$hex" $U/raw >"$T/answer"
+		inside curl -sS --max-time $(patient 5) -H "Content-Type: text/plain; charset=$set" -d "$hex" $U/raw >"$T/answer"
 		hidden
 	done
 	no grep -qF "$HEX" "$T/raw.log"
@@ -173,7 +173,7 @@ ok 'a part of what was stored is not asked for any more' '
 	inside sh -c "cat >/tmp/obj" <"$T/obj"
 	ask "$HEX" --data-binary @/tmp/obj $U/store
 	for range in 0-2009 2005- 2010-3999 2010-2015 -3020 2000-2003,2004-2007; do
-		inside curl -sS --max-time 5 -H "Range: bytes=$range" $U/store >"$T/answer"
+		inside curl -sS --max-time $(patient 5) -H "Range: bytes=$range" $U/store >"$T/answer"
 		same "$(wc -c <"$T/obj")" "$(wc -c <"$T/answer")"
 		hidden
 	done'
@@ -194,7 +194,7 @@ os.write(1, all)" >"$T/answer"
 	hidden'
 ok 'a redirect to another host carries nothing there' '
 	: >"$T/ngx/access.log"
-	same 403 "$(inside curl -s -L --max-time 5 -o /dev/null -w "%{http_code}" -H "X-Api-Key: $hex" $U/redirect)"
+	same 403 "$(inside curl -s -L --max-time $(patient 5) -o /dev/null -w "%{http_code}" -H "X-Api-Key: $hex" $U/redirect)"
 	no grep -qF -e "$hex" -e "$HEX" "$T/ngx/access.log"'
 ok 'expect, tiny chunks, several parts, cookies, trailers' '
 	ask "$NPM" -H "Expect: 100-continue" -d "k=$npm" $U/raw
