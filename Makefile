@@ -293,9 +293,10 @@ ESCAPE_SRC := $(call src_of,tests/escape/attack*.c)
 $(B)/escape/attack: $(ESCAPE_SRC) tests/escape/attack.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Itests/escape -static $(ESCAPE_SRC) -o $@
-$(B)/escape/evil-guest: tests/escape/evil_guest.c src/ipc/wire.c src/ipc/wire.h
+$(B)/escape/evil-guest: tests/escape/evil_guest.c tests/escape/evil_machine.c tests/escape/evil_guest.h \
+		src/ipc/wire.c src/ipc/wire.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Isrc -static $(filter %.c,$^) -o $@
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Isrc -Itests/escape -static $(filter %.c,$^) -o $@
 $(B)/escape/reaper: tests/lib/reaper.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $< -o $@

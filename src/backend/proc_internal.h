@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 #include "backend/proc_child.h"
 
-#define PROC_FDS_MAX 16
+#define PROC_FDS_MAX 24
 
 /* A program that runs in a root of its own, confined: cove-guest, or a role that works
  * for a machine. */

@@ -20,6 +20,7 @@
  *  2. The place's pid is cove-vmm's; `vm` and everything in it belongs to the place.
  */
 #include "backend/vm_impl.h"
+#include "backend/vm_sources.h"
 
 #include "base/log.h"
 #include "base/util.h"
@@ -31,6 +32,7 @@
 #include <sys/socket.h>
 
 #define RESTORE_MS 30000
+#define FREEZE_MS 100
 
 static const char *fs_file(struct cove_error *err)
 {
@@ -56,13 +58,12 @@ static int open_control(struct vm *vm, int *ret, struct cove_error *err)
 static int start_fs(struct place *p, const struct place_config *c, int port,
 		    struct cove_error *err)
 {
-	const char *const argv[] = {"cove-fs", c->state ? "restored" : NULL, NULL};
+	cleanup_sources struct vm_sources sources = {0};
 	static const struct cgroup_limits none;
 	cleanup_fd int control = -1;
 	struct place_config own = *c;
 	struct proc_program fs = {
 		.path = fs_file(err),
-		.argv = argv,
 		/* no filter: it sets its own before it reads the first byte */
 		.n_fds = 3,
 		.plan = proc_plan,
@@ -77,6 +78,9 @@ static int start_fs(struct place *p, const struct place_config *c, int port,
 	fs.fds[0] = port;
 	fs.fds[1] = control;
 	fs.fds[2] = p->vm->fs_tables;
+	fs.argv = vm_sources_argv(&sources, c);
+	for (size_t i = 0; i < sources.n; i++)
+		fs.fds[fs.n_fds++] = sources.fd[i];
 	own.capture = false;
 	own.cgroup_made = NULL;
 	f->cgroup = p->cgroup;
@@ -86,17 +90,9 @@ static int start_fs(struct place *p, const struct place_config *c, int port,
 	return r < 0 ? wrap(err, "files") : 0;
 }
 
-int vm_ignore_shared(struct qmp *q, struct cove_error *err)
-{
-	return qmp_send(q, "migrate-set-capabilities",
-			json_pack("{s:[{s:s, s:b}]}", "capabilities", "capability",
-				  "x-ignore-shared", "state", 1),
-			-1, err);
-}
-
 static int restore(struct vm *vm, const char *dir, struct cove_error *err)
 {
-	struct qmp *q = &vm->qmp;
+	struct migrate m;
 	char path[4300];
 	cleanup_fd int state = -1;
 
@@ -104,13 +100,9 @@ static int restore(struct vm *vm, const char *dir, struct cove_error *err)
 	state = open(path, O_RDONLY | O_CLOEXEC);
 	if (state < 0)
 		return fail(err, COVE_EIO, errno, "template: %s", path);
-	if (qmp_send(q, "qmp_capabilities", NULL, -1, err) < 0 ||
-	    vm_ignore_shared(q, err) < 0 ||
-	    qmp_send(q, "getfd", json_pack("{s:s}", "fdname", "state"), state, err) < 0 ||
-	    qmp_send(q, "migrate-incoming", json_pack("{s:s}", "uri", "fd:state"), -1,
-		     err) < 0)
+	if (migrate_begin(&m, &vm->qmp, MIGRATE_IN, state, true, err) < 0)
 		return err->code;
-	return qmp_event(q, "RESUME", RESTORE_MS, err);
+	return qmp_event(&vm->qmp, "RESUME", RESTORE_MS, err);
 }
 
 /* ---- four ways to start -------------------------------------------------------- */
@@ -143,8 +135,10 @@ static int start_restored(struct place *p, const struct place_config *c,
 	if (vm_launch_all(p, c, &root, &m, ch, err) < 0)
 		return err->code;
 	vm->restored = true;
-	if (restore(vm, vm->template.dir, err) == 0)
+	if (restore(vm, vm->template.dir, err) == 0) {
+		template_let_go(&vm->template); /* QEMU has opened what it needs */
 		return 0;
+	}
 	*ret_broken = true;
 	return vm_quote(vm->lifeline, err);
 }
@@ -175,6 +169,7 @@ static void take_back(struct place *p, struct vm_channels *ch)
 	close_fd(&vm->lifeline);
 	close_fd(&vm->unused_net);
 	close_fd(&vm->fs_control);
+	template_let_go(&vm->template);
 	qmp_clear(&vm->qmp);
 	proc_kill(p);
 	proc_release(&vm->fs);
@@ -218,6 +213,8 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 
 	if (vm_gather(&p->vm->host, c, err) < 0)
 		return err->code;
+	if (!p->vm->host.kvm)
+		vm_tell_emulated(c->cache_dir);
 	if (c->state)
 		r = vm_start_saved(p, c, ch, err);
 	else
@@ -260,7 +257,7 @@ static int vm_start(struct place *p, const struct place_config *c, struct cove_e
 	p->vm->fs = place_none();
 	p->vm->lifeline = p->vm->unused_net = p->vm->fs_control = -1;
 	p->vm->fs_tables = memfd_create("cove-fs-tables", MFD_CLOEXEC);
-	p->vm->qmp.fd = -1;
+	p->vm->qmp.fd = p->vm->template.lock = p->vm->template.held = -1;
 	vm_channels_init(&ch);
 	r = p->vm->fs_tables < 0 ? fail(err, COVE_EIO, errno, "memory for tables")
 				 : start(p, c, &ch, err);
@@ -270,9 +267,33 @@ static int vm_start(struct place *p, const struct place_config *c, struct cove_e
 	return r;
 }
 
+/* QEMU answers at once, or when its processors have stopped; a busy host may take longer,
+ * and then nobody waits for it here: it is asked for again. */
 static int vm_freeze(struct place *p, bool on, struct cove_error *err)
 {
-	return qmp_call(&p->vm->qmp, on ? "stop" : "cont", NULL, NULL, err);
+	struct vm_stilling *s = &p->vm->stilling;
+	struct qmp *q = &p->vm->qmp;
+	struct cove_error why = {0};
+	int r = 0;
+
+	if (s->id) {
+		r = qmp_poll(q, s->id, s->id, NULL, &why);
+		if (r == 0)
+			return 1;
+		s->id = 0;
+		if (s->on == on) {
+			*err = why;
+			return r < 0 ? r : 0;
+		}
+	}
+	if (qmp_send(q, on ? "stop" : "cont", NULL, -1, err) < 0)
+		return err->code;
+	r = qmp_wait(q, 1, NULL, FREEZE_MS, err);
+	if (r != COVE_ETIMEDOUT)
+		return r;
+	*err = (struct cove_error){0};
+	*s = (struct vm_stilling){q->sent, on};
+	return 1;
 }
 
 const struct backend backend_vm = {

@@ -184,18 +184,15 @@ static void count_mappings(int proc, const struct stat *file, uint64_t *ret_priv
 
 static void template(struct report *r, const struct vm *vm, int proc)
 {
-	char path[4300], text[160];
 	uint64_t mapped = 0, shared = 1;
 	int all = 0, writing = 1;
-	struct stat st;
+	char text[160];
 
 	if (!vm->restored)
 		return;
-	snprintf(path, sizeof(path), "%s/ram", vm->template.dir);
-	if (stat(path, &st) == 0) {
-		count_descriptors(proc, &st, &all, &writing);
-		count_mappings(proc, &st, &mapped, &shared);
-	}
+	/* It may have been removed since. */
+	count_descriptors(proc, &vm->template.ram, &all, &writing);
+	count_mappings(proc, &vm->template.ram, &mapped, &shared);
 	snprintf(text, sizeof(text),
 		 "%" PRIu64 " MiB private, %" PRIu64 " shared; of %d descriptors %d can "
 		 "write",

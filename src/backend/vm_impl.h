@@ -5,6 +5,8 @@
 
 #include "backend/proc_internal.h"
 #include "vm/kernel.h"
+#include "vm/migrate.h"
+#include "vm/processor.h"
 #include "vm/qemu.h"
 #include "vm/qmp.h"
 #include "vm/template.h"
@@ -18,11 +20,19 @@ struct vm_host {
 	char qemu[4096];
 	char version[QEMU_VERSION_MAX];
 	char append[QEMU_APPEND_MAX];
+	char processor[PROCESSOR_HEX];
 	struct vm_kernel kernel;
 	bool kvm;
 	unsigned cpus;
 	uint64_t memory, swap;
 	bool disks; /* its root is on a disk of its own */
+};
+
+/* What QEMU was told and has not answered yet: to stop the machine, or to let it go on.
+ */
+struct vm_stilling {
+	uint64_t id; /* of the command; 0: nothing is awaited */
+	bool on;
 };
 
 /* A running one, behind struct place: the place's own process is cove-vmm. */
@@ -36,6 +46,8 @@ struct vm {
 	bool restored;             /* from the template: neither booted nor from a save */
 	uint32_t cpus_milli;       /* the share in force */
 	int fs_control, fs_tables; /* of cove-fs, see fs/serve.h */
+	struct vm_stilling stilling;
+	struct migrate saving;
 };
 
 /* The other ends of what the monitor gets. */
@@ -46,6 +58,7 @@ struct vm_channels {
 /* vm_probe.c */
 int vm_probe(const struct place_config *c, json_t *checks, struct cove_error *err);
 int vm_prepare(const struct place_config *c, struct cove_error *err);
+void vm_tell_emulated(const char *cache_dir);
 int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error *err);
 
 /* vm_root.c: the root of the monitor: its program, its libraries, the template. */
@@ -83,7 +96,7 @@ int vm_quote(int lifeline, struct cove_error *err);    /* the hint of a failure 
 int vm_boot_failed(int lifeline, struct cove_error *err);
 
 /* vm_template.c: the template for this host and size is there, made if need be. COVE_EIO:
- * there is no place to keep it, and nothing else is known to be wrong. */
+ * there is no place to keep it, and nothing else is known to be wrong. It is held. */
 int vm_template_ensure(struct template *t, const struct vm_host *h,
 		       const struct place_config *c, struct cove_error *err);
 void vm_template_discard(struct template *t);
@@ -93,9 +106,6 @@ struct qemu_machine vm_machine(const struct vm_host *h);
 void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h);
 /* Until a machine that boots has said that it is up. */
 int vm_wait_ready(int link, int lifeline, struct cove_error *err);
-
-/* vm.c: memory that is a file is not part of what QEMU saves and loads. */
-int vm_ignore_shared(struct qmp *q, struct cove_error *err);
 
 /* vm_swap.c: a new swap disk, a file without a name below dir. -1 with err. */
 int vm_swap_open(const char *dir, uint64_t bytes, struct cove_error *err);

@@ -81,13 +81,13 @@ static int open_kvm(const struct vm_host *h, int *ret, struct cove_error *err)
 	return hint(err, "it was there before: see 'cove doctor'");
 }
 
-/* The number that it gets there; -1 for one that is not. */
-static int add_optional(struct proc_program *p, int fd)
+/* The number that it will have there. */
+static int pass(struct proc_program *vmm, int fd)
 {
 	if (fd < 0)
 		return -1;
-	p->fds[p->n_fds] = fd;
-	return FIRST_FD + (int)p->n_fds++;
+	vmm->fds[vmm->n_fds] = fd;
+	return FIRST_FD + (int)vmm->n_fds++;
 }
 
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
@@ -134,15 +134,15 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	m->net = FIRST_FD + 6;
 	vmm.n_fds = ARRAY_LEN(fds);
 	memcpy(vmm.fds, fds, sizeof(fds));
-	m->swap = add_optional(&vmm, swap);
-	m->image = add_optional(&vmm, image);
-	m->layer = add_optional(&vmm, layer);
+	m->swap = pass(&vmm, swap);
+	m->image = pass(&vmm, image);
+	m->layer = pass(&vmm, layer);
 	m->qcow2 = c->spec->image.kind == IMAGE_QCOW2;
 	if (!m->share) /* a template's memory is a file */
 		vmm.fsize =
 			disks.bytes > root->host->swap ? disks.bytes : root->host->swap;
 	if (kvm >= 0)
-		snprintf(kvm_number, sizeof(kvm_number), "%d", add_optional(&vmm, kvm));
+		snprintf(kvm_number, sizeof(kvm_number), "%d", pass(&vmm, kvm));
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
 	memcpy(argv + 3, args.v, (args.n + 1) * sizeof(argv[0]));

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define TOLD "kvm-told" /* what vm_tell_emulated() said holds for */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* ---- KVM: tried once a boot ----------------------------------------------------- */
@@ -91,17 +92,26 @@ static bool have_kvm(const char *cache_dir)
 	return f.verdict == KVM_USABLE;
 }
 
-/* Once a start. Who only lacks a group is told so: the rest is nobody's fault. */
-static void tell_emulated(const char *cache_dir)
+/* Once a boot of the host. Who only lacks a group is told that: the rest is nobody's
+ * fault. */
+void vm_tell_emulated(const char *cache_dir)
 {
+	char file[4200], key[64];
+	cleanup_buf struct buf told = BUF_INIT(sizeof(key));
 	struct finding f;
 
+	snprintf(file, sizeof(file), "%s/" TOLD, cache_dir);
+	memory_key(key, sizeof(key));
+	if (!log_heard() || (read_file_at(AT_FDCWD, file, &told) == 0 &&
+			     told.len == strlen(key) && strcmp(told.data, key) == 0))
+		return;
 	find_kvm(&f, cache_dir);
 	log_line(LOG_WARNING,
-		 "backend vm: no usable KVM here (%s%s%s), so the machine is emulated: "
+		 "backend vm: no usable KVM here (%s%s%s), so machines are emulated: "
 		 "isolation holds, speed does not",
 		 f.detail, f.verdict == KVM_DENIED ? "; " : "",
 		 f.verdict == KVM_DENIED ? fixes[KVM_DENIED] : "");
+	write_file_in(cache_dir, TOLD, key, strlen(key), 0600, 0);
 }
 
 /* ---- for the doctor ------------------------------------------------------------- */
@@ -177,6 +187,7 @@ int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error
 	    vm_size(h, c->spec, err) < 0)
 		return wrap(err, "backend vm");
 	h->kvm = have_kvm(c->cache_dir);
+	processor_digest(h->processor);
 	return 0;
 }
 
@@ -189,8 +200,9 @@ int vm_prepare(const struct place_config *c, struct cove_error *err)
 	if (vm_gather(&h, c, err) < 0)
 		return err->code;
 	if (!h.kvm)
-		tell_emulated(c->cache_dir);
+		vm_tell_emulated(c->cache_dir);
 	r = vm_template_ensure(&t, &h, c, err);
+	template_let_go(&t);
 	if (r != COVE_EIO)
 		return r;
 	log_line(LOG_WARNING, "backend vm: %s: every start boots", err->msg);

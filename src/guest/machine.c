@@ -195,6 +195,16 @@ static void unbound_realtime(void)
 		(void)!write(fd, "-1", 2);
 }
 
+static void prepare(void)
+{
+	const char *what = machine_root_prepare();
+
+	if (what)
+		die(what);
+	if (machine_loopback() < 0)
+		die("loopback");
+}
+
 void machine_main(void)
 {
 	struct rlimit files = {65536, 65536};
@@ -205,6 +215,7 @@ void machine_main(void)
 	machine_tasks_enter();
 	unbound_realtime();
 	find_ports();
+	prepare();
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NAME, "cove-guest"); /* the kernel calls us init */
 	setrlimit(RLIMIT_NOFILE, &files);
@@ -228,9 +239,7 @@ static const char *start_network(bool capture)
 	int e = capture ? netpump_start(ports[PORT_NET]) : 0;
 
 	errno = -e;
-	if (e < 0)
-		return "network";
-	return !capture && machine_loopback() < 0 ? "loopback" : NULL;
+	return e < 0 ? "network" : NULL;
 }
 
 const char *machine_setup(const struct request *r)

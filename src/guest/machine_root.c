@@ -6,6 +6,10 @@
  *
  * Nothing of ours is in the sandbox's tree, and the threads that carry FUSE requests
  * never open a file: a mount that waits for them cannot wait for itself.
+ *
+ * What is the same for every sandbox is made before the machine is saved as a template
+ * (machine_root_prepare), so that a start has only to put it in its place; nothing of it
+ * may wait for the host, who is not there yet.
  */
 #include "guest/machine_root.h"
 
@@ -23,6 +27,7 @@
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,6 +36,8 @@
 #define ROOT "/root"
 #define VIEW "/view"
 #define MEMORY "/memory"
+#define DEV "/own-dev"
+#define MACHINE_ID "/etc/machine-id"
 #define READ_AHEAD_KB "1024"
 #define MOUNT_FIELD_MAX 256
 #ifndef AT_RECURSIVE
@@ -38,37 +45,41 @@
 #endif
 
 static const struct {
-	const char *path;
+	const char *name;
 	unsigned major, minor;
 } nodes[] = {
-	{"/dev/null",    1, 3},
-        {"/dev/zero",    1, 5},
-        {"/dev/full",    1, 7},
-	{"/dev/random",  1, 8},
-        {"/dev/urandom", 1, 9},
-        {"/dev/tty",     5, 0},
+	{"null",    1, 3},
+        {"zero",    1, 5},
+        {"full",    1, 7},
+	{"random",  1, 8},
+        {"urandom", 1, 9},
+        {"tty",     5, 0},
 };
 
 static const char *const links[][2] = {
-	{"/proc/self/fd",   "/dev/fd"    },
-        {"/proc/self/fd/0", "/dev/stdin" },
-	{"/proc/self/fd/1", "/dev/stdout"},
-        {"/proc/self/fd/2", "/dev/stderr"},
-	{"pts/ptmx",        "/dev/ptmx"  },
+	{"/proc/self/fd",   "fd"    },
+        {"/proc/self/fd/0", "stdin" },
+	{"/proc/self/fd/1", "stdout"},
+        {"/proc/self/fd/2", "stderr"},
+	{"pts/ptmx",        "ptmx"  },
 };
 
 /* Where what is mounted comes from. */
 struct trees {
-	int root, memory;
+	int root, memory, dev, proc;
+	int fuse;
 	bool disk; /* what they are mounted on is our own */
 };
 
+static struct trees ready = {-1, -1, -1, -1, -1, false};
+
 /* ---- the host's part ------------------------------------------------------------ */
 
-static int mount_host(int port, const char *at)
+/* The kernel's first request waits in the descriptor until somebody reads it. */
+static int mount_host(void)
 {
 	char options[200];
-	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), r;
+	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
 	if (fuse < 0)
 		return -1;
@@ -76,38 +87,26 @@ static int mount_host(int port, const char *at)
 		 "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,"
 		 "default_permissions",
 		 fuse);
-	if (mount("cove", at, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
+	if (mount("cove", ROOT, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
 		close(fuse);
 		return -1;
 	}
-	/* Only now is there something to read; the mount itself waits for nothing. */
-	r = fusepump_start(fuse, port, "/", true); /* "/" by then */
-	errno = -r;
-	return r < 0 ? -1 : 0;
+	return fuse;
 }
 
 /* The same tree once more, where nothing will ever be mounted on it: what is to be shown
  * again is taken from there. It stays mounted below what covers it. */
 static int second_view(void)
 {
-	if (mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
+	if (mkdir(VIEW, 0755) < 0 || mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
 		return -1;
 	return open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* What the host serves, mounted as the root or beside it. */
-static const char *mount_root(int port, bool disk, int *ret_view)
+/* The root is a disk: what the host serves is only to be seen from the side. */
+static const char *use_disk(void)
 {
-	if (mkdir(VIEW, 0755) < 0 || mount_host(port, disk ? VIEW : ROOT) < 0)
-		return "root file system";
-	if (!disk) {
-		*ret_view = second_view();
-		return *ret_view < 0 ? "root file system" : NULL;
-	}
-	*ret_view = open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*ret_view < 0)
-		return "mounts";
-	return machine_disk_root(ROOT);
+	return umount2(ROOT, MNT_DETACH) < 0 ? "mounts" : machine_disk_root(ROOT);
 }
 
 /* All that lives in memory is in one file system, so that together it leaves the other
@@ -259,27 +258,104 @@ static int mount_one(const struct trees *t, const char *line,
 	return mount_tree(t->root, line + 1, line, 0); /* whatever covers it by now */
 }
 
-static int make_dev(const struct trees *t, const struct machine_user *user)
+/* A tree that is mounted already, to be mounted once more where it belongs. */
+static int take_tree(const char *path, uint64_t attr)
 {
-	char pts[] = "newinstance,ptmxmode=0666,mode=0620", shm[100];
+	struct mount_attr a = {.attr_set = attr};
+	int tree = (int)syscall(SYS_open_tree, AT_FDCWD, path,
+				OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
-	snprintf(shm, sizeof(shm), "tmpfs mode=0755,uid=%u,gid=%u /dev/shm", user->uid,
-		 user->gid);
-	if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC,
-		  "mode=0755,size=1048576") < 0)
-		return -1;
+	if (tree >= 0 &&
+	    syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &a, sizeof(a)) < 0)
+		close_fd(&tree);
+	return tree;
+}
+
+static int put_tree(int *tree, const char *path)
+{
+	int r = (int)syscall(SYS_move_mount, *tree, "", AT_FDCWD, path,
+			     MOVE_MOUNT_F_EMPTY_PATH);
+
+	close_fd(tree);
+	return r;
+}
+
+static int fill_dev(int dev)
+{
 	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
-		if (mknod(nodes[i].path, S_IFCHR | 0666,
-			  makedev(nodes[i].major, nodes[i].minor)) < 0 ||
-		    chmod(nodes[i].path, 0666) < 0)
+		if (mknodat(dev, nodes[i].name, S_IFCHR | 0666,
+			    makedev(nodes[i].major, nodes[i].minor)) < 0 ||
+		    fchmodat(dev, nodes[i].name, 0666, 0) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
-		if (symlink(links[i][0], links[i][1]) < 0)
+		if (symlinkat(links[i][0], dev, links[i][1]) < 0)
 			return -1;
-	if (mkdir("/dev/pts", 0755) < 0 || mount_one(t, shm, user) < 0)
+	return mkdirat(dev, "pts", 0755) < 0 ? -1 : mkdirat(dev, "shm", 0755);
+}
+
+static int make_dev(void)
+{
+	char pts[] = "newinstance,ptmxmode=0666,mode=0620";
+	cleanup_fd int dev = -1;
+
+	if (mkdir(DEV, 0755) < 0 || mount("tmpfs", DEV, "tmpfs", MS_NOSUID | MS_NOEXEC,
+					  "mode=0755,size=1048576") < 0)
 		return -1;
-	return mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts);
+	dev = open(DEV, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dev < 0 || fill_dev(dev) < 0 ||
+	    mount("devpts", DEV "/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts) < 0)
+		return -1;
+	return take_tree(DEV, 0);
+}
+
+static int mount_shm(const struct trees *t, const struct machine_user *user)
+{
+	char line[100];
+
+	snprintf(line, sizeof(line), "tmpfs mode=0755,uid=%u,gid=%u /dev/shm", user->uid,
+		 user->gid);
+	return mount_one(t, line, user);
+}
+
+/* ---- who this is ---------------------------------------------------------------- */
+
+static int write_machine_id(int memory)
+{
+	cleanup_fd int fd = openat(memory, "machine-id",
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	uint8_t id[16];
+	char text[2 * sizeof(id) + 2];
+
+	if (fd < 0 || getrandom(id, sizeof(id), 0) != (ssize_t)sizeof(id))
+		return -1;
+	id[6] = (uint8_t)((id[6] & 0x0f) | 0x40); /* a random UUID, as its users expect */
+	id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+	for (size_t i = 0; i < sizeof(id); i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	text[sizeof(text) - 2] = '\n';
+	return write(fd, text, sizeof(text) - 1) == (ssize_t)sizeof(text) - 1 ? 0 : -1;
+}
+
+/* Its own, over whatever the image has there, which may be the host's. An image that has
+ * none and cannot be written to stays without. */
+static int mount_machine_id(int memory)
+{
+	cleanup_fd int point = open(MACHINE_ID, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (point < 0 && errno == ENOENT) {
+		point = open(MACHINE_ID, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		if (point < 0)
+			return 0;
+	}
+	if (point < 0 || fstat(point, &st) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode))
+		return 0; /* the image has arrangements of its own */
+	if (write_machine_id(memory) < 0)
+		return -1;
+	return mount_tree(memory, "machine-id", MACHINE_ID, MOUNT_ATTR_RDONLY);
 }
 
 /* File operations of the link are the user's: root's rights are for mounting only. */
@@ -289,31 +365,50 @@ static void files_as(const struct machine_user *user)
 	setfsuid(user->uid);
 }
 
+const char *machine_root_prepare(void)
+{
+	ready.memory = memory_files();
+	if (ready.memory < 0)
+		return "file system in memory";
+	ready.fuse = mount_host();
+	ready.root = ready.fuse < 0 ? -1 : second_view();
+	if (ready.root < 0)
+		return "root file system";
+	ready.proc = take_tree("/proc", MOUNT_ATTR_NODEV);
+	if (ready.proc < 0)
+		return "/proc";
+	ready.dev = make_dev();
+	return ready.dev < 0 ? "/dev" : NULL;
+}
+
 const char *machine_root(int port, bool disk, const struct machine_user *user,
 			 char **mounts)
 {
-	cleanup_fd int root = -1, memory = memory_files();
+	cleanup_fd int root = ready.root, memory = ready.memory;
+	int r = fusepump_start(ready.fuse, port, "/", true); /* "/" by then */
 	const char *what;
-	struct trees t;
 
-	if (memory < 0)
-		return "file system in memory";
-	what = mount_root(port, disk, &root);
+	errno = -r;
+	if (r < 0)
+		return "root file system";
+	read_ahead(root);
+	ready.disk = disk;
+	what = disk ? use_disk() : NULL;
 	if (what)
 		return what;
-	t = (struct trees){root, memory, disk};
-	read_ahead(root);
 	if (enter() < 0)
 		return "enter the root file system";
 	if (disk && (mkdir_p("/proc", 0755) < 0 || mkdir_p("/dev", 0755) < 0))
 		return "/proc";
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+	if (put_tree(&ready.proc, "/proc") < 0)
 		return "/proc";
-	if (make_dev(&t, user) < 0)
+	if (put_tree(&ready.dev, "/dev") < 0 || mount_shm(&ready, user) < 0)
 		return "/dev";
 	for (; *mounts; mounts++)
-		if (mount_one(&t, *mounts, user) < 0)
+		if (mount_one(&ready, *mounts, user) < 0)
 			return *mounts;
+	if (mount_machine_id(memory) < 0)
+		return MACHINE_ID;
 	files_as(user);
 	return NULL;
 }

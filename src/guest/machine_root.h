@@ -12,6 +12,9 @@ struct machine_user {
 	gid_t gid;
 };
 
+/* Before the host is there, and once: what every sandbox needs. NULL, or what failed,
+ * with errno. */
+const char *machine_root_prepare(void);
 /* mounts: the MOUNT attributes of SETUP, NULL-terminated. disk: the root is on one, and
  * only mounts come over the port. NULL, or what failed, with errno. Afterwards "/" is the
  * sandbox's, and files we touch are touched as this user. */

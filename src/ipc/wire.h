@@ -175,7 +175,7 @@ enum wire_tag {
 	WIRE_A_SINCE,
 	WIRE_A_NONCE,  /* 16 bytes: of the stream of connections, see ipc/netmux.h */
 	WIRE_A_STREAM, /* u32 */
-	WIRE_A_PIDS,   /* u32, SETUP of a machine: processes that there may be; 0: any */
+	WIRE_A_PIDS, /* u32, SETUP and RESUME of a machine: how many processes; 0: any */
 	WIRE_A_LAST = WIRE_A_PIDS
 };
 
