@@ -189,10 +189,10 @@ static void template(struct report *r, const struct vm *vm, int proc)
 	int all = 0, writing = 1;
 	struct stat st;
 
-	if (!vm->restored)
+	if (!vm->restored && vm->image < 0)
 		return;
 	snprintf(path, sizeof(path), "%s/ram", vm->template.dir);
-	if (stat(path, &st) == 0) {
+	if ((vm->image < 0 ? stat(path, &st) : fstat(vm->image, &st)) == 0) {
 		count_descriptors(proc, &st, &all, &writing);
 		count_mappings(proc, &st, &mapped, &shared);
 	}
@@ -200,7 +200,8 @@ static void template(struct report *r, const struct vm *vm, int proc)
 		 "%" PRIu64 " MiB private, %" PRIu64 " shared; of %d descriptors %d can "
 		 "write",
 		 mapped >> 20, shared >> 20, all, writing);
-	attest_item(r, "QEMU: template", "mapped privately, not writable", text,
+	attest_item(r, vm->image < 0 ? "QEMU: template" : "QEMU: memory of forks",
+		    "mapped privately, not writable", text,
 		    mapped == vm->host.memory && !shared && !writing);
 }
 

@@ -73,6 +73,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	struct cgroup_limits limits = vm_cgroup_limits(c->spec, root->host);
 	bool shared = m->incoming && !m->saved;
 	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", shared ? "shared" : "own"};
+	char ram[16];
 	cleanup_fd int swap = -1;
 	struct proc_program vmm = {
 		.path = vmm_file(err),
@@ -104,12 +105,18 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	m->swap = swap < 0 ? -1 : FIRST_FD + 7;
 	vmm.n_fds = ARRAY_LEN(fds) - (swap < 0);
 	memcpy(vmm.fds, fds, sizeof(fds));
+	if (ch->ram >= 0) {
+		snprintf(ram, sizeof(ram), "ram=%zu", FIRST_FD + vmm.n_fds);
+		argv[1] = ram;
+		vmm.fds[vmm.n_fds++] = ch->ram;
+	}
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
 	memcpy(argv + 2, args.v, (args.n + 1) * sizeof(argv[0]));
 	r = proc_launch(p, c, &vmm, err);
 	close_fd(&ch->console[0]);
-	for (size_t i = 0; i < sizeof(*ch) / sizeof(ch->lifeline); i++)
-		close_fd((int *)ch + 2 * i + 1);
+	for (int *far = (int *)ch + 1; far < &ch->ram; far += 2)
+		close_fd(far);
+	close_fd(&ch->ram);
 	return r;
 }

@@ -3,9 +3,9 @@
  * cove-vmm - the first process of a machine's own namespaces: starts the monitor (QEMU),
  * keeps the last lines of its console, and ends with whoever asked for it.
  *
- *	cove-vmm shared|own PROGRAM ARG...
+ *	cove-vmm shared|own|ram=N PROGRAM ARG...
  *
- * shared: its memory file is a template, see vmm_open.c.
+ * shared: its memory file is a template, see vmm_open.c; ram=N: it is descriptor N.
  * Descriptor 3 is the lifeline: when its other end closes, however that happens, we end,
  * and the kernel kills the monitor with the namespace. A packet on it asks for the last
  * of the console. Descriptor 4 is the console's far end. Both stay with us; the monitor
@@ -24,6 +24,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -144,12 +145,17 @@ static void leave_caller(void)
 
 int main(int argc, char **argv)
 {
-	bool usage = argc > 2 &&
-		     (strcmp(argv[1], "shared") == 0 || strcmp(argv[1], "own") == 0);
-	struct child c = {argv + 2, usage && strcmp(argv[1], "shared") == 0, -1};
+	int ram = argc > 2 && strncmp(argv[1], "ram=", 4) == 0
+			  ? (int)strtol(argv[1] + 4, NULL, 10)
+			  : -1;
+	bool shared = argc > 2 && (ram > CONSOLE || strcmp(argv[1], "shared") == 0);
+	bool usage = shared || (argc > 2 && strcmp(argv[1], "own") == 0);
+	struct child c = {argv + 2, shared, -1};
 	int console = CONSOLE, errors = -1, pid, ended;
 
 	leave_caller();
+	if (ram > CONSOLE)
+		vmm_open_memory(ram);
 	pid = usage ? start(&c, &errors) : -1;
 	ended = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 	if (ended < 0)

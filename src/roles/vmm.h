@@ -9,6 +9,8 @@ int vmm_leave_to_us(void);
 /* The same: from here on, who holds the returned descriptor (-1:
  * errno) answers every open that is not read-only. */
 int vmm_open_watch(void);
+/* Its memory file is this descriptor, as it is, whatever lies at the name. */
+void vmm_open_memory(int fd);
 void vmm_open_answer(int listener); /* one question, when it is readable */
 
 #endif

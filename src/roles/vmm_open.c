@@ -26,6 +26,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+static int memory = -1; /* what is given out as the first of them, if there is one */
+
+void vmm_open_memory(int fd)
+{
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	memory = fd;
+}
+
 static const struct {
 	const char *path;
 	int flags;
@@ -94,7 +102,11 @@ static int open_known(const struct seccomp_notif *n)
 	if (process_vm_readv((pid_t)n->pid, &local, 1, &remote, 1, 0) <= 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
-		if (strcmp(path, files[i].path) == 0)
+		if (strcmp(path, files[i].path) != 0)
+			continue;
+		else if (i == 0 && memory >= 0)
+			return fcntl(memory, F_DUPFD_CLOEXEC, 0);
+		else
 			return open(path, files[i].flags | O_CLOEXEC);
 	return -1;
 }
