@@ -17,6 +17,8 @@ import report
 import sandboxes
 import scan
 import startup
+import vm
+import vm_files
 import workspace
 import workspace_land
 from place import Places
@@ -27,7 +29,8 @@ TOPICS = {"startup": startup.run, "exec": sandboxes.run_exec, "caller": sandboxe
           "scan": scan.run, "files": workspace.run, "diff": workspace_land.run_diff,
           "land": workspace_land.run_land, "policy": policy.run, "net": egress.run,
           "net-tls": egress_tls.run, "net-held": egress_live.run_held,
-          "net-reload": egress_live.run_reload}
+          "net-reload": egress_live.run_reload, "vm-start": vm.run_start,
+          "vm-memory": vm.run_memory, "vm-exec": vm.run_exec, "vm-files": vm_files.run}
 
 
 def main():

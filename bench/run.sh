@@ -40,12 +40,12 @@ flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Iinclude -Isrc -Ibenc
 		static="musl-gcc -static -isystem $B/musl-include"
 	fi
 	$static $flags bench/floor.c bench/floor_child.c src/os/landlock.c -o "$OUT/floor"
-	for p in floor_init syscalls filtered netload; do
+	for p in floor_init syscalls filtered netload vmfiles vm_agent vm_spawn; do
 		$static $flags bench/$p.c -o "$OUT/$p"
 	done
 	$static $flags bench/landlocked.c src/os/landlock.c -o "$OUT/landlocked"
 	$CC $flags bench/httpload.c -lssl -lcrypto -lpthread -o "$OUT/httpload"
-	for p in exec_lib big_caller policy; do
+	for p in exec_lib big_caller policy vmwords; do
 		$CC $flags bench/$p.c "$B/libcove.a" -lyaml -ljansson -lsodium -o "$OUT/$p"
 	done
 }

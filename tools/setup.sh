@@ -10,7 +10,8 @@ build='gcc make pkg-config libc6-dev linux-libc-dev musl-tools libyaml-dev libja
 	libzstd-dev nettle-dev libssl-dev libc-ares-dev'
 [ "$(uname -m)" != x86_64 ] || build="$build libhyperscan-dev"
 tests='clang clang-format cppcheck shellcheck libclang-rt-14-dev jq tmux expect mandoc git
-	procps less vim-tiny openssl curl wget python3 nodejs dnsmasq-base ca-certificates qemu-system-x86 xz-utils'
+	procps less vim-tiny openssl curl wget python3 nodejs dnsmasq-base ca-certificates qemu-system-x86 xz-utils e2fsprogs fdisk
+	qemu-utils'
 
 peers='nginx'
 case ${1:-} in

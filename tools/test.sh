@@ -7,10 +7,12 @@
 #   T5 fuzz       corpus replay under ASan, and a short run of every libFuzzer target
 #   T3 integration and T4 escape: release build as root and as an ordinary user, then ASan
 #
-# TIERS='T0 T1' and ONLY=PATTERN narrow it down. Logs are in build/test-logs. The last line is
+# TIERS='T0 T1' and ONLY=PATTERN narrow it down. Two tests run at a time (JOBS=N: as many), but
+# what has `# alone` at its top runs by itself. Logs are in build/test-logs. The last line is
 # `N passed, N failed, N skipped`, and the exit status is 1 if anything failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+. tools/jobs.sh
 
 top=$PWD
 tiers=${TIERS:-T0 T1 T5 T3 T4}
@@ -27,8 +29,11 @@ mkdir -p "$logs"
 stage=$(mktemp -d /tmp/cove-t.XXXXXX) || exit 1
 chmod 755 "$stage"
 made_user=
+jobs_begin "$stage/jobs"
 
 cleanup() {
+	trap '' INT TERM
+	jobs_stop
 	rm -rf "$stage"
 	[ -z "$made_user" ] || userdel "$made_user" >/dev/null 2>&1
 }
@@ -39,6 +44,7 @@ now() { date +%s.%N; }
 since() { echo "$1 $(now)" | awk '{ printf "%.1f s", $2 - $1 }'; }
 wanted() { case " $tiers " in *" $1 "*) ;; *) return 1 ;; esac; }
 tier() {
+	jobs_end
 	tier_end
 	printf '== %s\n' "$1"
 	tier_began=$(now)
@@ -46,7 +52,6 @@ tier() {
 tier_end() {
 	[ -z "${tier_began:-}" ] || printf '   %s\n' "$(since "$tier_began")"
 }
-record() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$results"; }
 
 summary() {
 	awk -F '\t' '$1 == "skip" { print "skipped: " $2 ": " $3 }' "$results" | sort | uniq -c |
@@ -64,7 +69,7 @@ check() { # LABEL CMD...
 	case $label in *"$only"*) ;; *) return ;; esac
 	log=$logs/$(echo "$label" | tr ' /' '__').log
 	began=$(now)
-	"$@" >"$log" 2>&1
+	during "$@" >"$log" 2>&1
 	rc=$?
 	if [ $rc -eq 0 ]; then
 		record pass "$label" ok
@@ -86,7 +91,7 @@ tap() { # LABEL CMD...
 	case $label in *"$only"*) ;; *) return ;; esac
 	log=$logs/$(echo "$label" | tr ' /' '__').log
 	began=$(now)
-	"$@" >"$log" 2>"$log.err"
+	during "$@" >"$log" 2>"$log.err"
 	rc=$?
 	awk -v label="$label" -v rc=$rc '
 		function out(kind, what) { printf "%s\t%s\t%s\n", kind, label, what; n[kind]++ }
@@ -102,7 +107,7 @@ tap() { # LABEL CMD...
 			if (rc != 0 && !n["fail"])
 				out("fail", "exit status " rc)
 		}' "$log" >"$log.results"
-	cat "$log.results" >>"$results"
+	cat "$log.results" >>"$job_results"
 	if grep -q '^fail' "$log.results"; then
 		printf '  FAIL  %-44s %s\n' "$label" "$(since "$began")"
 		awk '/^not ok/ { show = 1 } /^ok|^1\.\./ { show = 0 } show { print "      " $0 }' "$log"
@@ -111,14 +116,6 @@ tap() { # LABEL CMD...
 		printf '  ok    %-44s %3d passed, %d skipped, %s\n' "$label" "$(grep -c ^pass "$log.results")" \
 			"$(grep -c ^skip "$log.results")" "$(since "$began")"
 	fi
-}
-
-# Two at a time, for tests that use nothing but the processor: each prints when it is done.
-pairs=0
-beside() { # CMD...
-	"$@" &
-	pairs=$((pairs + 1))
-	[ $((pairs % 2)) -ne 0 ] || wait
 }
 
 # ---- build ---------------------------------------------------------------------------
@@ -159,15 +156,15 @@ static_words() { # nothing half done
 }
 if wanted T0; then
 	tier 'T0 static'
-	check 'T0 format' static_format
-	check 'T0 layers' tools/check-layers.sh
-	check 'T0 headers' tools/check-headers.sh "$release/gen"
-	check 'T0 shellcheck' static_shell
-	check 'T0 words' static_words
-	check 'T0 negations' tools/check-negations.sh
-	check 'T0 man pages' static_man
-	check 'T0 cppcheck' static_cppcheck
-	check 'T0 analyzer' static_analyzer
+	beside check 'T0 format' static_format
+	beside check 'T0 layers' tools/check-layers.sh
+	beside check 'T0 headers' tools/check-headers.sh "$release/gen"
+	beside check 'T0 shellcheck' static_shell
+	beside check 'T0 words' static_words
+	beside check 'T0 negations' tools/check-negations.sh
+	beside check 'T0 man pages' static_man
+	alone check 'T0 cppcheck' static_cppcheck # both use every processor
+	alone check 'T0 analyzer' static_analyzer
 fi
 
 # ---- T1 unit, T5 fuzz --------------------------------------------------------------------
@@ -181,8 +178,7 @@ if wanted T1; then
 			case $t in *.d | *'*') continue ;; esac
 			beside tap "T1 $(basename "$dir") $(basename "$t")" "$t"
 		done
-		wait
-		check "T1 $(basename "$dir") embed example" env COVE_HOME="$stage/embed" "$dir/embed"
+		beside check "T1 $(basename "$dir") embed example" env COVE_HOME="$stage/embed" "$dir/embed"
 	done
 fi
 replay() { find "tests/fuzz/corpus/$1" -type f | sort | xargs "$asan/fuzz/$1"; }
@@ -192,13 +188,12 @@ if wanted T5; then
 		name=$(basename "$c" .c)
 		beside check "T5 replay $name" replay "$name"
 	done
-	wait
+	jobs_end
 	tools/fuzz.sh 1 none >/dev/null 2>&1 # builds them all, once
 	for c in tests/fuzz/*.c; do
 		name=$(basename "$c" .c)
 		beside check "T5 libFuzzer $name" tools/fuzz.sh "${FUZZ_SECONDS:-3}" "$name"
 	done
-	wait
 fi
 
 # ---- T3 integration, T4 escape --------------------------------------------------------------
@@ -224,55 +219,80 @@ test_user() { # or $why
 	id covetest >/dev/null 2>&1 && return 0
 	useradd -M -U -s /bin/sh covetest 2>/dev/null && made_user=covetest
 }
+how() { if grep -q '^# alone' "$1"; then echo alone; else echo beside; fi; } # SCRIPT
+script() { # SCRIPT BUILD WHO TIER SECONDS
+	label="$4 $2 $3 $(basename "$1")"
+	san=$logs/san.$2.$3.$(basename "$1" .sh)
+	backend=process
+	case $3 in vm*) backend=vm ;; esac
+	case $3 in
+	*user)
+		tap "$label" setpriv --reuid covetest --regid covetest --clear-groups env -i \
+			PATH="$PATH" USER=covetest HOME=/nonexistent COVE_BIN="$stage/$2/cove" \
+			COVE_SRC="$stage/src" COVE_TEST_BACKEND=$backend COVE_TEST_VM="$stage/$3" \
+			COVE_TEST_TIMEOUT="$5" sh "$stage/src/$1"
+		;;
+	*)
+		tap "$label" env COVE_BIN="$stage/$2/cove" COVE_SRC="$top" COVE_BUILD="$release" \
+			ASAN_OPTIONS="$ASAN_OPTIONS:log_path=$san" UBSAN_OPTIONS="$UBSAN_OPTIONS:log_path=$san" \
+			COVE_TEST_BACKEND=$backend COVE_TEST_VM="$stage/$3" COVE_TEST_TIMEOUT="$5" sh "$1"
+		;;
+	esac
+	# A sanitizer's report counts even where no exit status shows it (a keeper's).
+	for report in "$san".*; do
+		# (ASan warns, rightly and in vain, about a child on a stack of its own.)
+		grep -qsE 'ERROR: |runtime error' "$report" || continue
+		record fail "$label" "sanitizer report $(basename "$report")"
+		head -n 30 "$report" | sed 's/^/      /'
+	done
+}
 scripts() { # KIND BUILD WHO TIER SECONDS
 	for t in tests/"$1"/[te][0-9]*.sh; do
-		[ -e "$t" ] || continue
-		label="$4 $2 $3 $(basename "$t")"
-		san=$logs/san.$2.$3.$(basename "$t" .sh)
-		if [ "$3" = user ]; then
-			tap "$label" setpriv --reuid covetest --regid covetest --clear-groups env -i \
-				PATH="$PATH" USER=covetest HOME=/nonexistent COVE_BIN="$stage/$2/cove" \
-				COVE_SRC="$stage/src" sh "$stage/src/$t"
-		else
-			tap "$label" env COVE_BIN="$stage/$2/cove" COVE_SRC="$top" COVE_BUILD="$release" \
-				ASAN_OPTIONS="$ASAN_OPTIONS:log_path=$san" UBSAN_OPTIONS="$UBSAN_OPTIONS:log_path=$san" \
-				COVE_TEST_TIMEOUT="$5" sh "$t"
-		fi
-		# A sanitizer's report counts even where no exit status shows it (a keeper's).
-		for report in "$san".*; do
-			# (ASan warns, rightly and in vain, about a child on a stack of its own.)
-			grep -qsE 'ERROR: |runtime error' "$report" || continue
-			record fail "$label" "sanitizer report $(basename "$report")"
-			head -n 30 "$report" | sed 's/^/      /'
-		done
+		[ ! -e "$t" ] || "$(how "$t")" script "$t" "$2" "$3" "$4" "$5"
 	done
 }
-# The same scripts, with every sandbox a virtual machine: an emulated one on most hosts, so a
-# choice of them, unless FULL is set. A column of the table at the end.
-vm_choice='t10-run t14-mounts t44-gate'
-vm_scripts() {
-	export COVE_TEST_BACKEND=vm COVE_TEST_VM="$stage/vm"
-	for t in tests/integration/t[0-9]*.sh; do
-		name=$(basename "$t" .sh)
-		case " $vm_choice " in *" $name "*) ;; *) [ -n "${FULL:-}" ] || continue ;; esac
-		tap "T3 release vm $name.sh" env COVE_BIN="$stage/release/cove" COVE_SRC="$top" \
-			COVE_BUILD="$release" COVE_TEST_TIMEOUT=900 sh "$t"
-	done
-	unset COVE_TEST_BACKEND COVE_TEST_VM
+# The same scripts, with every sandbox a virtual machine: an emulated one on most hosts, so those
+# that show a row of tests/rows each, unless FULL is set.
+vm_choice='t10-run t14-mounts t44-gate t77-disk'
+vm_user_choice='t10-run'
+chosen() { # SCRIPT NAMES
+	case " $2 " in *" $(basename "$1" .sh) "*) ;; *) [ -n "${FULL:-}" ] ;; esac
 }
-# What each script did on either backend.
+vm_scripts() { # KIND WHO TIER NAMES
+	for t in tests/"$1"/[te][0-9]*.sh; do
+		! chosen "$t" "$4" || "$(how "$t")" script "$t" release "$2" "$3" 900
+	done
+	jobs_end
+}
+# An ordinary user's machines have the kernel that was fetched before.
+vm_user_dir() {
+	mkdir "$stage/vm-user" || return 1
+	[ ! -d "$stage/vm/kernels" ] || cp -r "$stage/vm/kernels" "$stage/vm-user/"
+	chown -R covetest:covetest "$stage/vm-user"
+}
+# What holds on either backend: a line for each row of tests/rows, with the scripts that show it.
 matrix() {
-	awk -F '\t' '$2 ~ /^T3 release (root|self|vm) / {
-			split($2, w, " "); col = w[3] == "vm" ? "vm" : "process"
-			n[w[4], col, $1]++; seen[w[4], col] = 1; names[w[4]] = 1 }
-		function cell(name, col) {
-			if (!seen[name, col]) return "-"
-			if (n[name, col, "fail"]) return n[name, col, "fail"] " FAILED"
-			return n[name, col, "pass"] + 0 " ok" (n[name, col, "skip"] ? ", " n[name, col, "skip"] " skipped" : "")
+	awk -F '\t' '
+		function cell(row, col,    text) {
+			if (!n[row, col, "pass"] && !n[row, col, "fail"] && !n[row, col, "skip"]) return "-"
+			text = n[row, col, "pass"] + 0 " ok"
+			if (n[row, col, "fail"]) text = n[row, col, "fail"] " FAILED, " text
+			return text (n[row, col, "skip"] ? ", " n[row, col, "skip"] " skipped" : "")
 		}
-		END { for (s in names) if (seen[s, "vm"]) printf "%-28s %-22s %s\n", s, cell(s, "process"), cell(s, "vm") }' \
-		"$results" | sort | sed '1i\
-backends: script             process                vm'
+		FNR == NR { if ($0 !~ /^#/ && NF == 3) { order[++rows] = $1; what[$1] = $2; by[$1] = " " $3 " " } next }
+		$2 ~ /^T[34] / {
+			split($2, w, " "); sub(/\.sh$/, "", w[4])
+			col = w[3] ~ /^vm/ ? "vm" : "process"
+			for (i = 1; i <= rows; i++)
+				if (by[order[i]] == " all " || index(by[order[i]], " " w[4] " ") ||
+				    (w[3] ~ /user$/ && index(by[order[i]], " user:" w[4] " ")))
+					n[order[i], col, $1]++
+		}
+		END {
+			printf "%-4s %-42s %-24s %s\n", "row", "what", "process", "vm"
+			for (i = 1; i <= rows; i++)
+				printf "%-4s %-42s %-24s %s\n", order[i], what[order[i]], cell(order[i], "process"), cell(order[i], "vm")
+		}' tests/rows "$results"
 }
 kinds=
 ! wanted T3 || kinds='integration:T3'
@@ -295,12 +315,23 @@ if [ -n "$kinds" ]; then
 	done
 fi
 
-if wanted T3; then
-	tier 'T3 integration, release build, every sandbox a virtual machine'
-	vm_scripts
+if [ -n "$kinds" ]; then
+	tier 'every sandbox a virtual machine, release build'
+	for kind in $kinds; do
+		vm_scripts "${kind%:*}" vm "${kind#*:}" "$vm_choice"
+	done
+	if test_user && vm_user_dir; then
+		tier 'every sandbox a virtual machine, release build, as an ordinary user'
+		for kind in $kinds; do
+			FULL='' vm_scripts "${kind%:*}" vm-user "${kind#*:}" "$vm_user_choice"
+		done
+	else
+		record skip 'machines as an ordinary user' "$why"
+	fi
 fi
 
+jobs_end
 tier_end
 echo
-! wanted T3 || matrix
+[ -z "$kinds" ] || matrix
 summary

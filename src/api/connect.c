@@ -3,6 +3,7 @@
 #include "api/handle.h"
 
 #include "base/io.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "core/guestfile.h"
 #include "core/keeper.h"
@@ -41,10 +42,19 @@ int connect_keeper(struct store *st, const char *name, int *ret_fd,
 /* Only what tells the keeper where its files are; nothing else of the caller's. */
 static size_t keeper_env(char **env, size_t max)
 {
-	static const char *const names[] = {
-		"HOME",       "COVE_HOME",   "XDG_DATA_HOME",  "XDG_RUNTIME_DIR",
-		"COVE_GUEST", "COVE_EGRESS", "COVE_RESOLVERS", "COVE_QEMU",
-		"COVE_VMM",   "COVE_FS",     "ASAN_OPTIONS",   "UBSAN_OPTIONS"};
+	static const char *const names[] = {"HOME",
+					    "COVE_HOME",
+					    "XDG_DATA_HOME",
+					    "XDG_RUNTIME_DIR",
+					    "COVE_GUEST",
+					    "COVE_EGRESS",
+					    "COVE_RESOLVERS",
+					    "COVE_QEMU",
+					    "COVE_KERNEL_ARGS",
+					    "COVE_VMM",
+					    "COVE_FS",
+					    "ASAN_OPTIONS",
+					    "UBSAN_OPTIONS"};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && n + 1 < max; i++) {
@@ -121,13 +131,48 @@ static int spawn(const char *file, const char *name, bool degraded,
 	return 0;
 }
 
-/* "ok", or "CODE SYS\nmessage\nhint\n" */
+/* Whole lines at the front that are notices: "!LEVEL text". */
+static void tell_notices(struct buf *b)
+{
+	while (b->len && b->data[0] == '!') {
+		char *nl = memchr(b->data, '\n', b->len);
+		int level = LOG_WARNING, at = 0;
+
+		if (!nl)
+			return;
+		*nl = '\0';
+		if (sscanf(b->data, "!%d %n", &level, &at) == 1 && at)
+			log_line(level, "%s", b->data + at);
+		buf_consume(b, (size_t)(nl - b->data) + 1);
+	}
+}
+
+/* Until the keeper has closed it; notices are told as they come. */
+static int gather_report(int fd, struct buf *b)
+{
+	for (;;) {
+		char room[1024];
+		ssize_t n = read(fd, room, sizeof(room));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : buf_append(b, "", 1); /* a string */
+		if (buf_append(b, room, (size_t)n) < 0)
+			return -ENOBUFS;
+		tell_notices(b);
+	}
+}
+
+/* Notices, then "ok" or "CODE SYS\nmessage\nhint\n". */
 static int read_report(int fd, const char *name, struct cove_error *err)
 {
 	cleanup_buf struct buf b = BUF_INIT(4096);
-	int code = 0, sys = 0, at = 0, r = read_fd(fd, &b);
+	int code = 0, sys = 0, at = 0, r = gather_report(fd, &b);
 	char *msg, *nl, *tip;
 
+	if (r == 0 && b.len > 0)
+		b.len--;
 	if (r == 0 && b.len == 2 && memcmp(b.data, "ok", 2) == 0)
 		return 0;
 	if (r < 0 || !b.data || sscanf(b.data, "%d %d\n%n", &code, &sys, &at) != 2 ||

@@ -71,7 +71,8 @@ struct place_config {
 	const char *guest;     /* path of cove-guest */
 	const char *home_dir; /* host directory behind the user's home; NULL: in memory */
 	const char *image_root; /* host directory of the image; NULL: it is none */
-	const char *root_layer; /* what is written to it */
+	const char *image_disk; /* host file of one that is a disk; NULL: it is none */
+	const char *root_layer; /* where what is written to either goes */
 	uid_t uid;              /* inside; the one id that maps outside */
 	gid_t gid;
 	const char *home; /* inside */
@@ -111,6 +112,8 @@ struct place {
 	struct vm *vm;         /* of the vm backend (backend/vm_impl.h); or NULL */
 	int alarm; /* readable: a part of it has ended that it cannot do without; -1:
 		      the link tells all */
+	uint32_t sync_ms; /* how long it may take to write out what it has not written to
+			     its disk; 0: it has none */
 	uint32_t silence_ms; /* how long it may leave a question unanswered; 0: for ever
 			      */
 };

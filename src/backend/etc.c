@@ -84,6 +84,8 @@ static const struct {
 			  "services: files\nprotocols: files\nnetworks: files\n"},
 	{"hosts",         "127.0.0.1 localhost cove\n::1 localhost ip6-localhost cove\n"                 },
 	{"hostname",      "cove\n"								       },
+ /* A machine puts its own on it; elsewhere there is none. */
+	{"machine-id",    ""									     },
 	{"resolv.conf",   "# this sandbox has no network\n"                                              },
 };
 

@@ -179,6 +179,23 @@ static void add_image_root(struct plan *p, const struct place_config *c)
 		plan_add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
 }
 
+/* The image is on a disk that only the machine sees: what it gets from here is mounts. */
+static void add_bare_root(struct plan *p, const struct place_config *c)
+{
+	struct op *o = plan_add(p, OP_ROOT_TMPFS, NULL, "", 0);
+
+	o->arg = keep_number(p, c->spec->resources.memory_bytes);
+	plan_grant(p, "/", LL_READ_DIR, false);
+	plan_add(p, OP_DIR, NULL, "/proc", 0);
+	plan_add(p, OP_PROC, NULL, "/proc", 0);
+	add_dev(p);
+	if (!c->home_dir)
+		return;
+	plan_add(p, OP_DIR, NULL, c->home, 0);
+	plan_add(p, OP_BIND, c->home_dir, c->home, OPF_IDMAP | OPF_HIDDEN);
+	plan_grant(p, c->home, LL_FULL, false);
+}
+
 static void add_guards(struct plan *p, const struct place_mount *m)
 {
 	for (size_t i = 0; i < m->n_guards; i++) {
@@ -294,7 +311,9 @@ int plan_build(struct plan *p, const struct place_config *c, struct cove_error *
 
 	if (plan_init(p, arena_need(c), err) < 0)
 		return err->code;
-	if (c->image_root)
+	if (c->image_disk)
+		add_bare_root(p, c);
+	else if (c->image_root)
 		add_image_root(p, c);
 	else
 		r = add_host_root(p, c, err);

@@ -239,7 +239,8 @@ static struct child_rlimit lower(int resource, uint64_t soft, uint64_t hard)
 	return (struct child_rlimit){resource, soft < hard ? soft : hard, hard};
 }
 
-static size_t fill_rlimits(struct child_rlimit *r, const struct spec *s, bool machine)
+static size_t fill_rlimits(struct child_rlimit *r, const struct spec *s,
+			   const struct proc_program *program)
 {
 	size_t n = 0;
 
@@ -247,7 +248,9 @@ static size_t fill_rlimits(struct child_rlimit *r, const struct spec *s, bool ma
 	r[n++] = lower(RLIMIT_NOFILE, 4096, 65536);
 	r[n++] = lower(RLIMIT_RTPRIO, 0, 0);
 	r[n++] = lower(RLIMIT_MSGQUEUE, 819200, 819200);
-	if (machine)
+	if (program->fsize)
+		r[n++] = lower(RLIMIT_FSIZE, program->fsize, program->fsize);
+	if (program->machine)
 		return n;
 	if (s->resources.pids)
 		r[n++] = lower(RLIMIT_NPROC, s->resources.pids, s->resources.pids);
@@ -354,7 +357,7 @@ static int fill_job(struct start *s, struct place *p, const struct place_config 
 	j->time_ns = proc_has_time_ns();
 	j->hostname = c->hostname;
 	j->rlimits = s->rlimits;
-	j->n_rlimits = fill_rlimits(s->rlimits, c->spec, program->machine);
+	j->n_rlimits = fill_rlimits(s->rlimits, c->spec, program);
 	p->nproc = c->spec->resources.pids;
 	p->fsize = c->spec->resources.disk_bytes;
 	j->filter = program->filter;

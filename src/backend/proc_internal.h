@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 #include "backend/proc_child.h"
 
-#define PROC_FDS_MAX 10
+#define PROC_FDS_MAX 24
 
 /* A program that runs in a root of its own, confined: cove-guest, or a role that works
  * for a machine. */
@@ -21,8 +21,9 @@ struct proc_program {
 		    struct cove_error *err);
 	const void *plan_arg;
 	const struct cgroup_limits *limits; /* NULL: the spec's */
-	uint32_t held; /* CG_* that do not depend on a cgroup: one may be missing */
-	bool machine;  /* a monitor: the limits of the spec are not for it */
+	uint32_t held;  /* CG_* that do not depend on a cgroup: one may be missing */
+	bool machine;   /* a monitor: the limits of the spec are not for it */
+	uint64_t fsize; /* of one: how large a file it may make, where it has any; or 0 */
 };
 
 /* Makes the cgroup, unless the place has one already, and starts it there. On failure

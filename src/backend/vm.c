@@ -20,6 +20,7 @@
  *  2. The place's pid is cove-vmm's; `vm` and everything in it belongs to the place.
  */
 #include "backend/vm_impl.h"
+#include "backend/vm_sources.h"
 
 #include "base/log.h"
 #include "base/util.h"
@@ -58,13 +59,12 @@ static int open_control(struct vm *vm, int *ret, struct cove_error *err)
 static int start_fs(struct place *p, const struct place_config *c, int port,
 		    struct cove_error *err)
 {
-	const char *const argv[] = {"cove-fs", c->state ? "restored" : NULL, NULL};
+	cleanup_sources struct vm_sources sources = {0};
 	static const struct cgroup_limits none;
 	cleanup_fd int control = -1;
 	struct place_config own = *c;
 	struct proc_program fs = {
 		.path = fs_file(err),
-		.argv = argv,
 		/* no filter: it sets its own before it reads the first byte */
 		.n_fds = 3,
 		.plan = proc_plan,
@@ -79,6 +79,9 @@ static int start_fs(struct place *p, const struct place_config *c, int port,
 	fs.fds[0] = port;
 	fs.fds[1] = control;
 	fs.fds[2] = p->vm->fs_tables;
+	fs.argv = vm_sources_argv(&sources, c);
+	for (size_t i = 0; i < sources.n; i++)
+		fs.fds[fs.n_fds++] = sources.fd[i];
 	own.capture = false;
 	own.cgroup_made = NULL;
 	f->cgroup = p->cgroup;
@@ -133,8 +136,10 @@ static int start_restored(struct place *p, const struct place_config *c,
 	if (vm_launch_all(p, c, &root, &m, ch, err) < 0)
 		return err->code;
 	vm->restored = true;
-	if (restore(vm, vm->template.dir, err) == 0)
+	if (restore(vm, vm->template.dir, err) == 0) {
+		template_let_go(&vm->template); /* QEMU has opened what it needs */
 		return 0;
+	}
 	*ret_broken = true;
 	return vm_quote(vm->lifeline, err);
 }
@@ -165,6 +170,7 @@ static void take_back(struct place *p, struct vm_channels *ch)
 	close_fd(&vm->lifeline);
 	close_fd(&vm->unused_net);
 	close_fd(&vm->fs_control);
+	template_let_go(&vm->template);
 	qmp_clear(&vm->qmp);
 	proc_kill(p);
 	proc_release(&vm->fs);
@@ -208,6 +214,8 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 
 	if (vm_gather(&p->vm->host, c, err) < 0)
 		return err->code;
+	if (!p->vm->host.kvm)
+		vm_tell_emulated(c->cache_dir);
 	if (c->state)
 		r = c->state->file < 0 ? vm_start_shared(p, c, ch, err)
 				       : vm_start_saved(p, c, ch, err);
@@ -224,6 +232,7 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 		randombytes_buf(p->net_nonce, sizeof(p->net_nonce));
 	p->link = take_fd(&ch->link[0]);
 	p->silence_ms = VM_SILENCE_MS;
+	p->sync_ms = p->vm->host.disks ? VM_SYNC_MS : 0;
 	p->vm->cpus_milli = c->spec->resources.cpus_milli;
 	*(c->capture ? &p->net : &p->vm->unused_net) = take_fd(&ch->net[0]);
 	return 0;
@@ -253,7 +262,7 @@ static int vm_start(struct place *p, const struct place_config *c, struct cove_e
 	p->vm->fs = place_none();
 	p->vm->lifeline = p->vm->unused_net = p->vm->fs_control = p->vm->image = -1;
 	p->vm->fs_tables = memfd_create("cove-fs-tables", MFD_CLOEXEC);
-	p->vm->qmp.fd = -1;
+	p->vm->qmp.fd = p->vm->template.lock = p->vm->template.held = -1;
 	vm_channels_init(&ch);
 	r = p->vm->fs_tables < 0 ? fail(err, COVE_EIO, errno, "memory for tables")
 				 : start(p, c, &ch, err);

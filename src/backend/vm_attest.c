@@ -184,18 +184,18 @@ static void count_mappings(int proc, const struct stat *file, uint64_t *ret_priv
 
 static void template(struct report *r, const struct vm *vm, int proc)
 {
-	char path[4300], text[160];
 	uint64_t mapped = 0, shared = 1;
 	int all = 0, writing = 1;
-	struct stat st;
+	struct stat file = vm->template.ram;
+	char text[160];
 
 	if (!vm->restored && vm->image < 0)
 		return;
-	snprintf(path, sizeof(path), "%s/ram", vm->template.dir);
-	if ((vm->image < 0 ? stat(path, &st) : fstat(vm->image, &st)) == 0) {
-		count_descriptors(proc, &st, &all, &writing);
-		count_mappings(proc, &st, &mapped, &shared);
-	}
+	/* It may have been removed since. */
+	if (vm->image >= 0 && fstat(vm->image, &file) < 0)
+		return;
+	count_descriptors(proc, &file, &all, &writing);
+	count_mappings(proc, &file, &mapped, &shared);
 	snprintf(text, sizeof(text),
 		 "%" PRIu64 " MiB private, %" PRIu64 " shared; of %d descriptors %d can "
 		 "write",

@@ -6,6 +6,7 @@
 #include "backend/proc_internal.h"
 #include "vm/kernel.h"
 #include "vm/migrate.h"
+#include "vm/processor.h"
 #include "vm/qemu.h"
 #include "vm/qmp.h"
 #include "vm/state.h"
@@ -13,15 +14,19 @@
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
 #define VM_SILENCE_MS 30000      /* a guest that leaves a question so long hangs */
+#define VM_SYNC_MS 60000         /* for its disk, at the end */
 
 /* What this host and this spec make of a machine; the same for every start. */
 struct vm_host {
 	char qemu[4096];
 	char version[QEMU_VERSION_MAX];
+	char append[QEMU_APPEND_MAX];
+	char processor[PROCESSOR_HEX];
 	struct vm_kernel kernel;
 	bool kvm;
 	unsigned cpus;
 	uint64_t memory, swap;
+	bool disks; /* its root is on a disk of its own */
 };
 
 /* What QEMU was told and has not answered yet: to stop the machine, or to let it go on.
@@ -56,6 +61,7 @@ struct vm_channels {
 /* vm_probe.c */
 int vm_probe(const struct place_config *c, json_t *checks, struct cove_error *err);
 int vm_prepare(const struct place_config *c, struct cove_error *err);
+void vm_tell_emulated(const char *cache_dir);
 int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error *err);
 
 /* vm_root.c: the root of the monitor: its program, its libraries, the template. */
@@ -104,7 +110,7 @@ int vm_quote(int lifeline, struct cove_error *err);    /* the hint of a failure 
 int vm_boot_failed(int lifeline, struct cove_error *err);
 
 /* vm_template.c: the template for this host and size is there, made if need be. COVE_EIO:
- * there is no place to keep it, and nothing else is known to be wrong. */
+ * there is no place to keep it, and nothing else is known to be wrong. It is held. */
 int vm_template_ensure(struct template *t, const struct vm_host *h,
 		       const struct place_config *c, struct cove_error *err);
 void vm_template_discard(struct template *t);
@@ -117,6 +123,14 @@ int vm_wait_ready(int link, int lifeline, struct cove_error *err);
 
 /* vm_swap.c: a new swap disk, a file without a name below dir. -1 with err. */
 int vm_swap_open(const char *dir, uint64_t bytes, struct cove_error *err);
+
+/* vm_disk.c: the file of the image, and the one with what is written, made if need be. */
+struct vm_disks {
+	int image, layer;
+	uint64_t bytes; /* of the layer */
+};
+int vm_disks_open(struct vm_disks *ret, const struct place_config *c,
+		  struct cove_error *err);
 
 /* vm_limits.c */
 int vm_size(struct vm_host *h, const struct spec *s, struct cove_error *err);

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "os/program.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -67,14 +68,38 @@ static const char *vmm_file(struct cove_error *err)
 	return program_find(cache, "cove-vmm", "COVE_VMM", err);
 }
 
+/* Opened here, with the caller's rights: QEMU's own id may have none. -1 in *ret: it is
+ * emulated. */
+static int open_kvm(const struct vm_host *h, int *ret, struct cove_error *err)
+{
+	if (!h->kvm)
+		return 0;
+	*ret = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	if (*ret >= 0)
+		return 0;
+	fail(err, COVE_EUNSUPPORTED, errno, "/dev/kvm");
+	return hint(err, "it was there before: see 'cove doctor'");
+}
+
+/* The number that it will have there. */
+static int pass(struct proc_program *vmm, int fd)
+{
+	if (fd < 0)
+		return -1;
+	vmm->fds[vmm->n_fds] = fd;
+	return FIRST_FD + (int)vmm->n_fds++;
+}
+
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
 {
 	struct cgroup_limits limits = vm_cgroup_limits(c->spec, root->host);
 	bool shared = m->incoming && !m->saved;
-	const char *argv[QEMU_ARGS_MAX + 3] = {"cove-vmm", shared ? "shared" : "own"};
-	char ram[16];
-	cleanup_fd int swap = -1;
+	char kvm_number[12] = "-", ram[16];
+	const char *argv[QEMU_ARGS_MAX + 4] = {"cove-vmm", shared ? "shared" : "own",
+					       kvm_number};
+	cleanup_fd int swap = -1, kvm = -1;
+	struct vm_disks disks = {-1, -1, 0};
 	struct proc_program vmm = {
 		.path = vmm_file(err),
 		.argv = argv,
@@ -88,32 +113,45 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	struct qemu_args args;
 	int r;
 
-	if (!vmm.path || open_channels(ch, err) < 0)
+	if (!vmm.path || open_channels(ch, err) < 0 ||
+	    open_kvm(root->host, &kvm, err) < 0)
 		return err->code;
 	if (root->host->swap) {
 		swap = vm_swap_open(c->cache_dir, root->host->swap, err);
 		if (swap < 0)
 			return err->code;
 	}
+	/* a template is made without: what is behind its disks comes with each start */
+	if (root->host->disks && !m->share && vm_disks_open(&disks, c, err) < 0)
+		return err->code;
 	const int fds[] = {ch->lifeline[1], ch->console[0], ch->console[1], ch->qmp[1],
-			   ch->link[1],     ch->fs[1],      ch->net[1],     swap};
+			   ch->link[1],     ch->fs[1],      ch->net[1]};
 	m->console = FIRST_FD + 2;
 	m->qmp = FIRST_FD + 3;
 	m->link = FIRST_FD + 4;
 	m->fs = FIRST_FD + 5;
 	m->net = FIRST_FD + 6;
-	m->swap = swap < 0 ? -1 : FIRST_FD + 7;
-	vmm.n_fds = ARRAY_LEN(fds) - (swap < 0);
+	vmm.n_fds = ARRAY_LEN(fds);
 	memcpy(vmm.fds, fds, sizeof(fds));
+	m->swap = pass(&vmm, swap);
+	m->image = pass(&vmm, disks.image);
+	m->layer = pass(&vmm, disks.layer);
+	m->qcow2 = c->spec->image.kind == IMAGE_QCOW2;
+	if (!m->share) /* a template's memory is a file */
+		vmm.fsize =
+			disks.bytes > root->host->swap ? disks.bytes : root->host->swap;
+	if (kvm >= 0)
+		snprintf(kvm_number, sizeof(kvm_number), "%d", pass(&vmm, kvm));
 	if (ch->ram >= 0) {
-		snprintf(ram, sizeof(ram), "ram=%zu", FIRST_FD + vmm.n_fds);
+		snprintf(ram, sizeof(ram), "ram=%d", pass(&vmm, ch->ram));
 		argv[1] = ram;
-		vmm.fds[vmm.n_fds++] = ch->ram;
 	}
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
-	memcpy(argv + 2, args.v, (args.n + 1) * sizeof(argv[0]));
+	memcpy(argv + 3, args.v, (args.n + 1) * sizeof(argv[0]));
 	r = proc_launch(p, c, &vmm, err);
+	close_fd(&disks.image);
+	close_fd(&disks.layer);
 	close_fd(&ch->console[0]);
 	for (int *far = (int *)ch + 1; far < &ch->ram; far += 2)
 		close_fd(far);

@@ -51,6 +51,7 @@ int vm_size(struct vm_host *h, const struct spec *s, struct cove_error *err)
 	h->cpus = whole_cpus(s);
 	h->memory = whole_memory(s);
 	h->swap = whole_swap(s);
+	h->disks = spec_image_is_disk(s);
 	if (h->memory >= MEMORY_MIN)
 		return 0;
 	fail(err, COVE_EINVAL, 0, "resources.memoryMiB: a machine needs %llu",

@@ -47,12 +47,13 @@ static void add_file(struct plan *p, const char *path, uint64_t rights)
 	plan_grant(p, path, rights, true);
 }
 
-static void add_devices(struct plan *p, bool kvm)
+/* /dev/kvm is handed over opened, see roles/vmm_open.c. */
+static void add_devices(struct plan *p)
 {
-	static const char *const nodes[] = {"/dev/null", "/dev/urandom", "/dev/kvm"};
+	static const char *const nodes[] = {"/dev/null", "/dev/urandom"};
 
 	plan_add(p, OP_DIR, NULL, "/dev", 0);
-	for (size_t i = 0; i < ARRAY_LEN(nodes) - !kvm; i++)
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
 		plan_add(p, OP_BIND, nodes[i], nodes[i], OPF_DEV | OPF_FILE);
 	plan_grant(p, "/dev", LL_READ | LL_WRITE_FILE | LL_IOCTL_DEV, false);
 }
@@ -91,7 +92,7 @@ int vm_root_plan(struct plan *p, const struct place_config *c, const void *root,
 		add_dir(p, library_dirs[i]);
 	add_file(p, "/etc/ld.so.cache", LL_READ_FILE);
 	add_file(p, r->host->qemu, LL_READ_FILE | LL_EXECUTE);
-	add_devices(p, r->host->kvm);
+	add_devices(p);
 	add_own(p, r);
 	return p->full ? fail(err, COVE_EINVAL, 0, "the monitor's root: paths too long")
 		       : 0;

@@ -63,7 +63,7 @@ static void cover(struct wire_out *o, struct covered *cov, const struct place_co
 }
 
 static void put_again(struct wire_out *o, const struct covered *cov, const char *source,
-		      const char *target)
+		      const char *target, const char *options)
 {
 	struct stat st;
 
@@ -71,7 +71,30 @@ static void put_again(struct wire_out *o, const struct covered *cov, const char 
 		put_mount(o,
 			  stat(source, &st) == 0 && !S_ISDIR(st.st_mode) ? "file"
 									 : "bind",
-			  "-", target);
+			  options, target);
+}
+
+/* An image that is a disk covers everything that the host serves. Of its own it has to
+ * have a place for what goes away with the machine, and one to write to for all. */
+static void put_disk(struct wire_out *o, struct covered *cov,
+		     const struct place_config *c)
+{
+	char options[100];
+
+	cov->v[cov->n++] = "";
+	cover(o, cov, c, "/run");
+	put_mount(o, "dir", "mode=01777,uid=0,gid=0", "/tmp");
+	snprintf(options, sizeof(options), "mode=0755,uid=%u,gid=%u", c->uid, c->gid);
+	if (!c->home_dir)
+		put_mount(o, "dir", options, c->home);
+}
+
+/* Certificates only where the image has some; a resolver in any case. */
+static const char *file_options(const struct place_config *c, const struct place_file *f)
+{
+	bool ours = strcmp(f->target, "/etc/resolv.conf") == 0;
+
+	return c->image_disk && f->optional && !ours ? "optional" : "-";
 }
 
 static void put_guards(struct wire_out *o, const struct place_mount *m)
@@ -119,10 +142,13 @@ static void put_mounts(struct wire_out *o, const struct place_config *c)
 		if (!c->home_dir)
 			cover(o, &cov, c, c->home);
 	}
+	if (c->image_disk)
+		put_disk(o, &cov, c);
 	if (c->home_dir)
-		put_again(o, &cov, c->home_dir, c->home);
+		put_again(o, &cov, c->home_dir, c->home, "-");
 	for (size_t i = 0; i < c->n_files; i++)
-		put_again(o, &cov, c->files[i].source, c->files[i].target);
+		put_again(o, &cov, c->files[i].source, c->files[i].target,
+			  file_options(c, &c->files[i]));
 	for (size_t i = 0; i < c->n_mounts; i++)
 		sorted[i] = &c->mounts[i];
 	qsort(sorted, c->n_mounts, sizeof(sorted[0]), by_target);
@@ -131,7 +157,7 @@ static void put_mounts(struct wire_out *o, const struct place_config *c)
 			cover(o, &cov, c, sorted[i]->target);
 			continue;
 		}
-		put_again(o, &cov, sorted[i]->source, sorted[i]->target);
+		put_again(o, &cov, sorted[i]->source, sorted[i]->target, "-");
 		if (sorted[i]->mode == MOUNT_RO)
 			put_mount(o, "ro", "-", sorted[i]->target);
 		put_guards(o, sorted[i]);
@@ -149,7 +175,8 @@ int vm_setup(const struct place *p, const struct place_config *c, struct wire_ou
 	wire_put_u32(o, WIRE_A_FLAGS,
 		     WIRE_SETUP_MACHINE | WIRE_SETUP_SET_CLOCK |
 			     (c->capture ? WIRE_SETUP_CAPTURE : 0) |
-			     (p->vm->host.swap ? WIRE_SETUP_SWAP : 0));
+			     (p->vm->host.swap ? WIRE_SETUP_SWAP : 0) |
+			     (p->vm->host.disks ? WIRE_SETUP_DISK : 0));
 	wire_put_str(o, WIRE_A_HOSTNAME, c->hostname);
 	wire_put_attr(o, WIRE_A_SEED, seed, sizeof(seed));
 	wire_put_u32(o, WIRE_A_UID, c->uid);

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <sys/statvfs.h>
 
-#define BOOT_MS 120000 /* emulated, on a very busy host; alone it takes 2 s */
+#define BOOT_MS 300000 /* emulated, on a very busy host; alone it takes 2 s */
 #define SAVE_MS 60000
 #define ROOM_MIN (192ull << 20) /* what a guest has written when it is up, and some */
 
@@ -26,10 +26,13 @@ static struct template_id identify(const struct vm_host *h)
 	return (struct template_id){.kernel = h->kernel.name,
 				    .digest = h->kernel.digest,
 				    .qemu = h->version,
+				    .append = h->append,
+				    .processor = h->processor,
 				    .kvm = h->kvm,
 				    .cpus = h->cpus,
 				    .memory = h->memory,
-				    .swap = h->swap};
+				    .swap = h->swap,
+				    .disks = h->disks};
 }
 
 struct qemu_machine vm_machine(const struct vm_host *h)
@@ -38,13 +41,15 @@ struct qemu_machine vm_machine(const struct vm_host *h)
 				     .kvm = h->kvm,
 				     .cpus = h->cpus,
 				     .memory = h->memory,
-				     .tuned = h->kernel.built_in};
+				     .tuned = h->kernel.built_in,
+				     .disks = h->disks};
 }
 
 void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h)
 {
 	m->kernel = strrchr(h->kernel.image, '/') + 1;
 	m->initramfs = strrchr(h->kernel.initramfs, '/') + 1;
+	m->append = h->append[0] ? h->append : NULL;
 	m->tsc_khz = h->kvm ? 0 : qemu_tsc_khz();
 }
 
@@ -135,7 +140,7 @@ static int make(struct template *t, const struct vm_host *h, const struct place_
 	const struct template_id id = identify(h);
 	int r;
 
-	template_sweep(c->cache_dir);
+	template_sweep(c->cache_dir, &id);
 	if (check_room(c->cache_dir, err) < 0)
 		return err->code;
 	log_line(LOG_WARNING,
@@ -173,12 +178,17 @@ int vm_template_ensure(struct template *t, const struct vm_host *h,
 
 	if (template_find(t, c->cache_dir, &id, err) < 0)
 		return err->code;
-	if (ready(t, h))
+	if (template_hold(t) && ready(t, h))
 		return 0;
+	template_let_go(t);
 	if (template_lock(t, err) < 0)
 		return err->code;
-	if (!template_ready(t, &id, &(const char *){NULL}))
+	if (!template_hold(t) || !template_ready(t, &id, &(const char *){NULL})) {
+		template_let_go(t);
 		r = make(t, h, c, err);
+	}
+	if (r == 0 && t->held < 0 && !template_hold(t))
+		r = fail(err, COVE_EIO, 0, "%s is gone", t->dir);
 	template_unlock(t);
 	return r < 0 ? wrap(err, "template") : 0;
 }
@@ -187,6 +197,7 @@ void vm_template_discard(struct template *t)
 {
 	struct cove_error ignored = {0};
 
+	template_let_go(t);
 	if (template_lock(t, &ignored) == 0)
 		template_drop(t);
 	template_unlock(t);

@@ -15,6 +15,11 @@ void log_set(void (*fn)(void *arg, int level, const char *line), void *arg)
 	log_arg = arg;
 }
 
+bool log_heard(void)
+{
+	return log_fn != NULL;
+}
+
 void log_line(int level, const char *fmt, ...)
 {
 	char line[512];

@@ -105,10 +105,11 @@ static void log_line(void *arg, int level, const char *line)
 	say("cove: ", level >= 0 && level < 4 ? names[level] : "log", line);
 }
 
+/* Errors are returned, not logged: who wants nothing else does not listen. */
 void cli_log_enable(int level)
 {
 	log_most = level;
-	cove_set_log(log_line, NULL);
+	cove_set_log(level > 0 ? log_line : NULL, NULL);
 }
 
 int cli_confirm(const char *question)

@@ -194,6 +194,7 @@ static int fill_config(struct box *b, bool degraded, struct cove_error *err)
 	c->hostname = b->oneshot ? "cove" : b->name;
 	c->cache_dir = b->store->cache;
 	c->image_root = b->image.root[0] ? b->image.root : NULL;
+	c->image_disk = spec_image_is_disk(&b->spec) ? b->spec.image.value : NULL;
 	c->kernels = b->store->kernels;
 	c->degraded = degraded;
 	c->state = b->state;

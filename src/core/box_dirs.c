@@ -6,6 +6,7 @@
  *	record/mN/copy		a copy mount; mN/copied is written once it is complete
  *	record/mask/HEX		a mask of persistent storage, by the digest of its path
  *	record/home, root	persistent storage, or what provision made
+ *	record/root/{disk,base}	of an image that is a disk: see backend/vm_disk.c
  */
 #include "core/box_impl.h"
 
@@ -200,6 +201,11 @@ static int make_roots(struct box *b, int record, const char *dir, struct strings
 			return fail(err, COVE_EIO, -r, "layer of the image");
 		b->config.root_layer = keepf(str, dir, "root");
 	}
+	if (spec_image_is_disk(&b->spec)) {
+		if (mkdirat(record, "root", 0700) < 0 && errno != EEXIST)
+			return fail(err, COVE_EIO, errno, "layer of the image");
+		b->config.root_layer = keepf(str, dir, "root");
+	}
 	return 0;
 }
 
@@ -207,7 +213,7 @@ bool box_needs_record(const struct box *b)
 {
 	const struct spec *s = &b->spec;
 	bool disk = s->storage == STORAGE_PERSISTENT || spec_image_is_tree(s) ||
-		    provision_wanted(s);
+		    spec_image_is_disk(s) || provision_wanted(s);
 
 	/* rw: what is guarded and appears all the same goes to quarantine */
 	for (size_t i = 0; i < s->n_mounts; i++)

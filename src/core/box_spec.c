@@ -17,10 +17,17 @@ static int refuse_unsupported(const struct spec *s, struct cove_error *err)
 	}
 	if (s->services && json_array_size(s->services))
 		return fail(err, COVE_EUNSUPPORTED, 0, "services: not in this build");
-	if (s->image.kind != IMAGE_HOST && !spec_image_is_tree(s)) {
+	if (s->image.kind != IMAGE_HOST && !spec_image_is_tree(s) &&
+	    !spec_image_is_disk(s)) {
 		fail(err, COVE_EUNSUPPORTED, 0, "image: '%s' is not in this build",
 		     spec_image_prefix(s->image.kind));
-		return hint(err, "host, rootfs:DIR and tar:FILE work");
+		return hint(err, "host, rootfs:DIR, tar:FILE, raw:FILE and "
+				 "qcow2:FILE work");
+	}
+	if (spec_image_is_disk(s) && json_array_size(s->provision)) {
+		fail(err, COVE_EUNSUPPORTED, 0,
+		     "provision: not with an image that is a disk");
+		return hint(err, "prepare the image itself, or keep a snapshot");
 	}
 	return 0;
 }
@@ -179,7 +186,7 @@ int box_resolve_spec(struct spec *s, const struct store *st, struct cove_error *
 {
 	if (refuse_unsupported(s, err) < 0 || image_resolve(st, s, err) < 0)
 		return err->code;
-	if (s->image.kind == IMAGE_ROOTFS &&
+	if ((s->image.kind == IMAGE_ROOTFS || spec_image_is_disk(s)) &&
 	    make_absolute(&s->image.value, err, "image") < 0)
 		return err->code;
 	for (size_t i = 0; i < s->network.trust.n; i++)

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define QUIET_MS 20000 /* for a guest to finish what it is about */
+#define QUIET_MS 60000 /* for a guest to finish what it is about, and sync its disk */
 #define RENEW_MS 15000 /* the keeper's lease is four times as long */
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 

@@ -26,7 +26,16 @@ static bool is_ours(const char *name)
 	       strncmp(name, "apply.", 6) == 0 || strncmp(name, "audit.", 6) == 0;
 }
 
-static uint64_t add_up(int dir, const char *name, int depth, bool record)
+/* watched: not all of a record counts. A disk (root/disk) has a size of its own, and is
+ * full inside before it could be here. */
+static bool skipped(const char *parent, const char *name, int depth)
+{
+	return depth == 0 ? is_ours(name)
+			  : depth == 1 && strcmp(parent, "root") == 0 &&
+				    strcmp(name, "disk") == 0;
+}
+
+static uint64_t add_up(int dir, const char *name, int depth, bool watched)
 {
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -42,13 +51,13 @@ static uint64_t add_up(int dir, const char *name, int depth, bool record)
 		struct stat st;
 
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-		    (record && is_ours(e->d_name)) ||
+		    (watched && skipped(name, e->d_name, depth)) ||
 		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		sum += (uint64_t)st.st_blocks * 512 /
 		       (st.st_nlink > 1 && !S_ISDIR(st.st_mode) ? st.st_nlink : 1);
 		if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
-			sum += add_up(dirfd(d), e->d_name, depth + 1, false);
+			sum += add_up(dirfd(d), e->d_name, depth + 1, watched);
 	}
 	closedir(d);
 	return sum;

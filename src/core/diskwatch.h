@@ -6,7 +6,8 @@
  * set. So the keeper measures: cheaply (free space of the file system) while little was
  * written, by adding up the record when much was. A sandbox over its limit is ended, with
  * its work kept. A single file is held at once by RLIMIT_FSIZE; together they may exceed
- * the limit by what can be written in the second or two between two looks.
+ * the limit by what can be written in the second or two between two looks. The disk of
+ * a machine is none of this: it is as large as the limit, and full inside.
  */
 #ifndef COVE_CORE_DISKWATCH_H
 #define COVE_CORE_DISKWATCH_H

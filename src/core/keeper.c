@@ -2,6 +2,7 @@
 #include "core/keeper_impl.h"
 
 #include "base/io.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "core/secret.h"
 #include "spec/state.h"
@@ -183,6 +184,8 @@ void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why)
 	keeper_thaw(k);
 	keeper_unpause(k);
 	k->kill_at = keeper_now() + grace_ms + 1000;
+	if (grace_ms)
+		k->kill_at += k->box.place.sync_ms;
 	if (k->stopping && grace_ms)
 		return;
 	k->stopping = true;
@@ -475,10 +478,24 @@ static void say_goodbye(struct keeper *k)
 	}
 }
 
+/* What whoever starts us should hear before the outcome: "!LEVEL text". */
+static void pass_notice(void *arg, int level, const char *line)
+{
+	const int *fd = arg;
+	char text[600];
+	int n = snprintf(text, sizeof(text), "!%d %.510s\n", level, line);
+
+	for (int i = 0; i < n - 1; i++)
+		if (text[i] == '\n')
+			text[i] = ' ';
+	write_all(*fd, text, (size_t)n);
+}
+
 static void report(int fd, int code, const struct cove_error *err)
 {
 	char text[1100];
 
+	log_set(NULL, NULL);
 	if (code == 0)
 		snprintf(text, sizeof(text), "ok");
 	else
@@ -520,6 +537,7 @@ int keeper_run(const struct keeper_options *o)
 	buf_init(&k->main.in, 16u << 20);
 	buf_init(&k->main.exit_payload, WIRE_PAYLOAD_MAX);
 	spec_init(&k->box.spec);
+	log_set(pass_notice, (void *)(uintptr_t)&o->report);
 	r = secrets < 0 ? 0 : secrets_receive(&k->box.secrets, secrets, &err);
 	close_fd(&secrets);
 	if (r == 0)

@@ -97,11 +97,13 @@ static void go_on(struct keeper *k)
 
 /* ---- for a copy ----------------------------------------------------------------- */
 
-/* Asked again until "frozen" is true: with {"memory": true} the guest is asked to be
- * quiet first, which takes a moment. */
+/* Asked again until "frozen" is true: with {"memory": true}, or a disk inside, the guest
+ * is asked to be quiet first, which takes a moment. */
 json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err)
 {
-	bool memory = json_is_true(json_object_get(args, "memory"));
+	/* What a guest has not written to its disk yet is in no file. */
+	bool quiet =
+		json_is_true(json_object_get(args, "memory")) || k->box.place.sync_ms;
 	int r;
 
 	if (k->freezer && k->freezer != k->asking) {
@@ -109,13 +111,13 @@ json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err)
 		hint(err, "try again in a moment");
 		return NULL;
 	}
-	r = memory ? save_ask(k, err) : keeper_hold_still(k, err);
+	r = quiet ? save_ask(k, err) : keeper_hold_still(k, err);
 	if (r < 0)
 		return NULL;
 	k->freezer = k->asking;
 	k->thaw_at = keeper_now() + FREEZE_LEASE_MS;
 	return json_pack("{s:b}", "frozen",
-			 memory ? save_is_quiet(k) : k->still == STILL_HELD);
+			 quiet ? save_is_quiet(k) : k->still == STILL_HELD);
 }
 
 void keeper_thaw(struct keeper *k)

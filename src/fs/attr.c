@@ -122,7 +122,6 @@ void entry_fill(struct fs *fs, struct node *n, const struct fs_stat *st,
 	attr_fill(fs, n, st, &ret->attr);
 	fresh_told(fs, n, st);
 	n->lookups++;
-	n->pressed = false;
 }
 
 ssize_t attr_answer(struct fs *fs, struct node *n, const struct fs_stat *st, uint8_t *out)

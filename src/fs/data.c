@@ -148,15 +148,20 @@ static ssize_t copy_range(struct fs *fs, struct node *from, struct node *to,
 {
 	loff_t off_in = (loff_t)in->off_in, off_out = (loff_t)in->off_out;
 	int src, dst = open_file(fs, to, true);
+	bool was = to->desc.pinned;
 	ssize_t n;
 
 	if (dst < 0)
 		return dst;
+	/* While the second is opened, the cache may not close the first: it would be
+	 * the same number. One file has one descriptor, which may have to do both. */
+	desc_keep(&fs->descs, &to->desc);
 	src = open_file(fs, from, false);
-	/* Both are the newest two of the cache; that of one file was one descriptor. */
-	dst = src < 0 ? src : open_file(fs, to, true);
-	if (dst < 0)
-		return dst;
+	dst = to->desc.fd;
+	if (!was)
+		desc_unpin(&fs->descs, &to->desc);
+	if (src < 0 || !to->writes)
+		return src < 0 ? src : -EACCES;
 	fresh_before(fs, to, dst);
 	n = syscall(SYS_copy_file_range, src, &off_in, dst, &off_out,
 		    min_size(in->len, COPY_MAX), 0);

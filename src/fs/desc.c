@@ -56,15 +56,20 @@ void desc_used(struct descs *all, struct desc *d)
 	list_in(all, d);
 }
 
-bool desc_pin(struct descs *all, struct desc *d)
+void desc_keep(struct descs *all, struct desc *d)
 {
 	if (d->pinned)
-		return true;
-	if (all->n_pinned >= all->max / 2)
-		return false;
+		return;
 	list_out(all, d);
 	d->pinned = true;
 	all->n_pinned++;
+}
+
+bool desc_pin(struct descs *all, struct desc *d)
+{
+	if (!d->pinned && all->n_pinned >= all->max / 2)
+		return false;
+	desc_keep(all, d);
 	return true;
 }
 

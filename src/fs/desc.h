@@ -34,6 +34,9 @@ struct descs {
 void desc_set(struct descs *all, struct desc *d, int fd);
 void desc_close(struct descs *all, struct desc *d);
 bool desc_pin(struct descs *all, struct desc *d); /* false: too many are */
+/* Pins it whatever the bound says, until the request is done: a guest that has half of
+ * them pinned can still rename. */
+void desc_keep(struct descs *all, struct desc *d);
 void desc_unpin(struct descs *all, struct desc *d);
 void desc_used(struct descs *all, struct desc *d);
 /* Makes a descriptor number free, for an open() that failed with EMFILE. false: none. */

@@ -22,15 +22,16 @@ void fresh_told(struct fs *fs, struct node *n, const struct fs_stat *st)
 	remember(n, st);
 }
 
-void fresh_compare(struct fs *fs, struct node *n, const struct fs_stat *st)
+enum fresh_news fresh_compare(struct fs *fs, struct node *n, const struct fs_stat *st)
 {
 	bool data = content_differs(&n->seen, st);
 
 	if (!n->seen.known || (!data && fs_time_equal(n->seen.ctime, st->ctime)))
-		return;
+		return FRESH_SAME;
 	notice_inode(fs, n, data);
-	n->seen.known =
-		false; /* until the guest looks again, it needs no second notice */
+	/* Until the guest looks again, it needs no second notice. */
+	n->seen.known = false;
+	return data ? FRESH_DATA : FRESH_ATTR;
 }
 
 void fresh_read(struct node *n, int fd)

@@ -31,8 +31,10 @@ struct fs_stat;
 void fresh_told(struct fs *fs, struct node *n, const struct fs_stat *st);
 /* The guest is going to read its content now. */
 void fresh_read(struct node *n, int fd);
-/* Something may have happened to the file, not by the guest. */
-void fresh_compare(struct fs *fs, struct node *n, const struct fs_stat *st);
+enum fresh_news { FRESH_SAME, FRESH_ATTR, FRESH_DATA };
+/* Something may have happened to the file, not by the guest: what it was, as far as the
+ * guest was not told before. */
+enum fresh_news fresh_compare(struct fs *fs, struct node *n, const struct fs_stat *st);
 /* The guest changed the file, and this is how it is now. */
 void fresh_changed(struct fs *fs, struct node *n, const struct fs_stat *st);
 /* Around a change of the guest's to an open file, or in a directory. */

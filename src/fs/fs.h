@@ -58,17 +58,21 @@ void fs_free(struct fs *fs);
 ssize_t fs_request(struct fs *fs, const uint8_t *msg, size_t n, uint8_t *out);
 
 /*
- * What the guest must be told, as bytes like a reply's (512 at most); 0: nothing now. To
+ * What the guest must be told, as bytes like a reply's (FS_NOTICE_MAX at most); 0:
+ * nothing now. To
  * be asked after every request and after fs_host_changes().
  */
+#define FS_NOTICE_MAX 512u
 size_t fs_notice(struct fs *fs, uint8_t *out);
 
 /* Has the guest said of every notice that it was delivered? */
 bool fs_told_all(const struct fs *fs);
 
-/* A descriptor that is readable when the host changed something; -1: there is none. Then
- * fs_host_changes() looks what it was; true: it has more to do, call it soon again. */
+/* A descriptor that is readable when the host changed something; -1: there is none now.
+ * Then fs_host_changes() looks what it was; true: it has more to do, call it soon again.
+ * The same where fs_changes_wait() says so after notices were told. */
 int fs_watch_fd(const struct fs *fs);
+bool fs_changes_wait(const struct fs *fs);
 bool fs_host_changes(struct fs *fs);
 
 /* The tree at path (below the served root) is an overlay; *fd, which is taken, is the

@@ -25,6 +25,7 @@ struct dirstream {
 };
 
 #define SOURCES_MAX 256
+#define OWN_MAX 512 /* more than there are requests between two looks at events */
 
 /* The lower directory of an overlay. */
 struct source {
@@ -36,8 +37,10 @@ struct watch {
 	int fd;             /* inotify, or -1 */
 	struct table by_wd; /* of nodes */
 	uint32_t max;
-	bool full;      /* no further watch can be had */
-	uint32_t sweep; /* next slot to look at; 0: there is no sweep */
+	bool full;             /* no further watch can be had */
+	uint32_t sweep;        /* next slot to look at; 0: there is no sweep */
+	uint64_t own[OWN_MAX]; /* names that the guest took away; by hash */
+	uint32_t n_own;
 	uint32_t n_sources;
 	struct source source[SOURCES_MAX];
 };

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #define SLOTS_FIRST 1024u
-#define PRESS_LOOK 64 /* slots looked at for each new node */
 
 /* ---- slots: numbers that are never given out twice -------------------------------- */
 
@@ -94,7 +93,7 @@ static uint64_t ident_hash(const struct fs_ident *id)
 	return table_mix(id->ino ^ table_mix(id->dev));
 }
 
-static uint64_t name_hash(const struct node *dir, const char *name)
+uint64_t node_name_hash(const struct node *dir, const char *name)
 {
 	uint64_t h = table_mix(dir->id);
 
@@ -105,7 +104,7 @@ static uint64_t name_hash(const struct node *dir, const char *name)
 
 struct node *node_child(struct fs *fs, const struct node *dir, const char *name)
 {
-	uint64_t h = name_hash(dir, name);
+	uint64_t h = node_name_hash(dir, name);
 
 	for (struct entry *e = NULL; (e = table_next(&fs->nodes.by_name, e, h));) {
 		struct node *n = container_of(e, struct node, by_name);
@@ -185,7 +184,7 @@ static bool set_name(struct fs *fs, struct node *n, struct node *dir, const char
 	n->name = copy;
 	dir->children++;
 	desc_unpin(&fs->descs, &n->desc); /* it can be opened by name again */
-	table_add(&fs->nodes.by_name, &n->by_name, name_hash(dir, name));
+	table_add(&fs->nodes.by_name, &n->by_name, node_name_hash(dir, name));
 	return true;
 }
 
@@ -214,16 +213,21 @@ void node_move(struct fs *fs, struct node *n, struct node *dir, const char *name
 
 	if (was == n || n == dir)
 		return;
+	/* Any of them may be another of them's directory, and live for that alone. */
+	node_hold(dir);
 	if (was)
-		drop_name(fs, was); /* not node_detach(): dir is still needed */
+		drop_name(fs, node_hold(was)); /* not node_detach() */
+	if (parent)
+		node_hold(parent);
 	if (parent != dir)
 		break_circle(fs, n, dir);
 	if (!set_name(fs, n, dir, name))
 		drop_name(fs, n); /* no memory: it is stale from now on */
 	if (was)
-		node_release(fs, was);
-	if (parent && parent != dir)
-		node_release(fs, parent);
+		node_drop(fs, was);
+	if (parent)
+		node_drop(fs, parent);
+	node_drop(fs, dir);
 }
 
 void node_identify(struct fs *fs, struct node *n, const struct fs_ident *id)
@@ -236,22 +240,15 @@ void node_identify(struct fs *fs, struct node *n, const struct fs_ident *id)
 /* ---- lives --------------------------------------------------------------------------
  */
 
-/* Near the bound, the guest is asked to forget what it may not need: leaves, in turn. */
+/* Near the bound, and not for each new node: it costs the guest its cache. */
 static void press(struct fs *fs)
 {
 	struct nodes *all = &fs->nodes;
-	int asked = 0;
 
-	for (int i = 0; all->n > all->max / 8 * 7 && i < PRESS_LOOK && asked < 2; i++) {
-		struct node *n = all->slot[all->hand].node;
-
-		all->hand = (all->hand + 1) % all->n_slots;
-		if (!n || !n->parent || n->children || n->holds || n->pressed)
-			continue;
-		n->pressed = true;
-		notice_entry(fs, n->parent, n->name);
-		asked++;
-	}
+	if (++all->fresh < all->max / 32 || all->n <= all->max / 8 * 7)
+		return;
+	all->fresh = 0;
+	notice_shrink(fs);
 }
 
 static void node_fill(struct fs *fs, struct node *n, const struct fs_stat *st,
@@ -272,11 +269,11 @@ static int node_new(struct fs *fs, const struct fs_stat *st, const struct device
 
 	if (!n)
 		return -ENOMEM;
+	press(fs);
 	if (!slot_take(&fs->nodes, n)) {
 		free(n);
 		return -ENFILE;
 	}
-	press(fs);
 	node_fill(fs, n, st, d);
 	*ret = n;
 	return 0;
@@ -317,6 +314,24 @@ void node_forget(struct fs *fs, struct node *n, uint64_t lookups)
 	node_release(fs, n);
 }
 
+bool node_same_dir(const struct node *n, const struct fs_stat *st)
+{
+	return n->device->overlay && node_is_dir(n) && S_ISDIR(st->mode) &&
+	       st->id.dev == n->device->dev && st->id.mount == n->ident.mount;
+}
+
+/* The node that an overlay gave another identity, by copying it up or by itself. */
+static struct node *by_name(struct fs *fs, const struct node *dir, const char *name,
+			    const struct fs_stat *st)
+{
+	struct node *n = node_child(fs, dir, name);
+
+	if (!n || !node_same_dir(n, st))
+		return NULL;
+	node_identify(fs, n, &st->id);
+	return n;
+}
+
 int node_get(struct fs *fs, struct node *dir, const char *name, const struct fs_stat *st,
 	     struct node **ret)
 {
@@ -334,6 +349,8 @@ int node_get(struct fs *fs, struct node *dir, const char *name, const struct fs_
 	if (d->hidden && !S_ISDIR(st->mode))
 		return -ENOENT;
 	n = by_identity(fs, dir, name, st, per_name(d, st));
+	if (!n)
+		n = by_name(fs, dir, name, st);
 	if (!n) {
 		r = node_new(fs, st, d, &n);
 		if (r < 0)
@@ -385,10 +402,10 @@ struct node *node_place(struct fs *fs, uint64_t id, const struct fs_stat *st,
 {
 	struct nodes *all = &fs->nodes;
 	uint32_t i = (uint32_t)id;
-	struct slot *s = &all->slot[i];
+	struct slot *s = i < all->n_slots ? &all->slot[i] : NULL;
 	struct node *n;
 
-	if (i < 2 || i >= all->n_slots || s->node || s->generation != id >> 32)
+	if (!s || i < 2 || s->node || s->generation != id >> 32)
 		return NULL;
 	n = calloc(1, sizeof(*n));
 	if (!n)

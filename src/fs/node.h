@@ -7,10 +7,10 @@
  * one that lives, or while a request holds it. It is found by number, by identity (so
  * that two hard links are one node) and by directory and name.
  *
- * There are at most nodes.max. From seven eighths on, each new one makes the guest drop
- * the names of two old ones, and with them the nodes if nobody uses them inside; when
- * there are none left, looking up something new fails (ENFILE), and listings say no more
- * than names.
+ * There are at most nodes.max. From seven eighths on, the guest is asked now and then to
+ * forget what nobody uses there (it is not told what: to invalidate a name that is
+ * mounted on, or stood in, would take the mount and the ground away); when there are none
+ * left, looking up something new fails (ENFILE), and listings say no more than names.
  *
  * An overlay breaks hard links when it copies a file up: there, files with several links
  * are one node a name, so that a write through one name lands under that name. Such
@@ -56,8 +56,8 @@ struct node {
 	bool writes;      /* desc can write */
 	bool reads;       /* desc can read */
 	uint8_t noticed;  /* NOTICED_*: a notice about it waits to be sent */
+	uint8_t missed;   /* NOTICED_*: one could not be queued */
 	bool whole;       /* on an overlay: all its names are one file, for sure */
-	bool pressed;     /* the guest was asked to forget it */
 	bool told_absent; /* directory: the guest may know that some names are not there
 			   */
 	int watch;        /* its inotify descriptor, or WATCH_* */
@@ -76,8 +76,8 @@ struct slot {
 struct nodes {
 	struct slot *slot; /* slot 0 is the root's */
 	uint32_t n_slots, n, max;
-	uint32_t free; /* head of the list of free slots; 0: there is none */
-	uint32_t hand; /* where to look for a node to ask back */
+	uint32_t free;  /* head of the list of free slots; 0: there is none */
+	uint32_t fresh; /* made since the guest was asked to forget */
 	struct table by_ident, by_name;
 	struct node *root;
 	struct device device[DEVICES_MAX];
@@ -89,6 +89,7 @@ void nodes_clear(struct fs *fs);
 void nodes_forget_all(struct fs *fs); /* but the root */
 
 struct node *node_find(struct fs *fs, uint64_t id); /* NULL: nobody has that number */
+uint64_t node_name_hash(const struct node *dir, const char *name);
 struct node *node_child(struct fs *fs, const struct node *dir, const char *name);
 
 /* Another node of the same file, after `after` (NULL: the first); NULL: no more. */
@@ -118,6 +119,11 @@ void node_move(struct fs *fs, struct node *n, struct node *dir, const char *name
 void node_detach(struct fs *fs, struct node *n); /* its name is gone */
 /* An overlay copied it up: it is the same file with another identity. */
 void node_identify(struct fs *fs, struct node *n, const struct fs_ident *id);
+/* A directory of an overlay may change its inode number and birth when it is copied up or
+ * drops out of the host's cache. It is the directory of that name, and that is good
+ * enough: nobody else writes there. If it became another node, whoever stands in it
+ * inside would be nowhere (getcwd: ENOENT) and mounts on it would be gone. */
+bool node_same_dir(const struct node *n, const struct fs_stat *st);
 
 static inline struct node *node_hold(struct node *n)
 {

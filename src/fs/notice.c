@@ -9,8 +9,8 @@ static bool put(struct fs *fs, struct notice one)
 {
 	struct notices *q = &fs->notices;
 
-	if (!fs->ready || q->n == NOTICES_MAX) {
-		q->lost = fs->ready;
+	if (q->n == NOTICES_MAX) {
+		notices_lost(fs);
 		return false;
 	}
 	q->ring[(q->first + q->n++) % NOTICES_MAX] = one;
@@ -22,30 +22,77 @@ static struct notice *last(struct notices *q)
 	return q->n ? &q->ring[(q->first + q->n - 1) % NOTICES_MAX] : NULL;
 }
 
+void notices_lost(struct fs *fs)
+{
+	fs->notices.lost = fs->notices.shrink = true;
+}
+
+void notice_shrink(struct fs *fs)
+{
+	fs->notices.shrink = true;
+}
+
+bool notices_have_room(const struct fs *fs)
+{
+	return fs->notices.n < NOTICES_MAX / 2;
+}
+
 void notice_inode(struct fs *fs, struct node *n, bool data)
 {
 	uint8_t mark = data ? NOTICED_DATA : NOTICED_ATTR;
+	struct notice one = {.node = node_number(fs, n),
+			     .kind = data ? NOTICE_DATA : NOTICE_ATTR};
 
-	if (n->noticed >= mark) /* it is on its way, or more is */
+	if (!fs->ready || n->noticed >= mark) /* it is on its way, or more is */
 		return;
-	if (put(fs, (struct notice){.node = node_number(fs, n), .data = data}))
+	if (put(fs, one))
 		n->noticed = mark;
+	else if (n->missed < mark)
+		n->missed = mark;
 }
 
-void notice_entry(struct fs *fs, const struct node *dir, const char *name)
+static bool same_entry(const struct notice *a, uint64_t dir, const char *name,
+		       enum notice_kind kind)
+{
+	return a && a->kind == kind && a->node == dir && strcmp(a->name, name) == 0;
+}
+
+/* Whoever has not greeted knows nothing, and is told nothing. */
+static bool put_named(struct fs *fs, struct notice one, const char *name)
+{
+	one.name = strdup(name);
+	if (!one.name)
+		notices_lost(fs);
+	if (one.name && fs->ready && put(fs, one))
+		return true;
+	free(one.name);
+	return !fs->ready;
+}
+
+bool notice_entry(struct fs *fs, const struct node *dir, const char *name)
+{
+	struct notice one = {.node = node_number(fs, dir), .kind = NOTICE_ENTRY};
+
+	if (same_entry(last(&fs->notices), one.node, name, one.kind))
+		return true;
+	return put_named(fs, one, name);
+}
+
+void notice_heard(struct fs *fs, const struct node *dir, const char *name,
+		  const struct node *n, uint32_t what, uint32_t type)
 {
 	const struct notice *before = last(&fs->notices);
-	uint64_t number = node_number(fs, dir);
-	char *copy;
+	struct notice one = {.node = node_number(fs, dir),
+			     .child = n ? node_number(fs, n) : 0,
+			     .what = what,
+			     .type = type,
+			     .kind = NOTICE_HEARD};
 
-	if (before && before->node == number && before->name &&
-	    strcmp(before->name, name) == 0)
+	/* The other half of the ring is for what must not be lost. */
+	if (!notices_have_room(fs) || strlen(name) > FUSEMSG_NAME_MAX ||
+	    (same_entry(before, one.node, name, one.kind) && before->what == what))
 		return;
-	copy = strdup(name);
-	if (!copy || !put(fs, (struct notice){.node = number, .name = copy})) {
-		fs->notices.lost |= !copy;
-		free(copy);
-	}
+	put_named(fs, one, name);
 }
 
 void notices_clear(struct fs *fs)
@@ -55,7 +102,7 @@ void notices_clear(struct fs *fs)
 	for (; q->n; q->n--, q->first = (q->first + 1) % NOTICES_MAX)
 		free(q->ring[q->first].name);
 	q->first = q->in_flight = 0;
-	q->lost = false;
+	q->lost = q->shrink = false;
 }
 
 /* ---- as bytes ------------------------------------------------------------------------
@@ -63,8 +110,8 @@ void notices_clear(struct fs *fs)
 
 static size_t encode_inode(const struct notice *one, uint8_t *out)
 {
-	struct fuse_notify_inval_inode_out body = {.ino = one->node,
-						   .off = one->data ? 0 : -1};
+	struct fuse_notify_inval_inode_out body = {
+		.ino = one->node, .off = one->kind == NOTICE_DATA ? 0 : -1};
 
 	memcpy(out, &body, sizeof(body));
 	return sizeof(body);
@@ -81,6 +128,28 @@ static size_t encode_entry(const struct notice *one, uint8_t *out)
 	return sizeof(body) + n + 1;
 }
 
+static size_t encode_heard(const struct notice *one, uint8_t *out)
+{
+	struct fusemsg_heard body = {.dir = one->node,
+				     .node = one->child,
+				     .what = one->what,
+				     .type = one->type};
+
+	memcpy(body.name, one->name, strlen(one->name) + 1);
+	memcpy(out, &body, sizeof(body));
+	return sizeof(body);
+}
+
+static const struct {
+	int32_t code;
+	size_t (*encode)(const struct notice *one, uint8_t *out);
+} kinds[] = {
+	[NOTICE_ATTR] = {FUSE_NOTIFY_INVAL_INODE, encode_inode},
+	[NOTICE_DATA] = {FUSE_NOTIFY_INVAL_INODE, encode_inode},
+	[NOTICE_ENTRY] = {FUSE_NOTIFY_INVAL_ENTRY, encode_entry},
+	[NOTICE_HEARD] = {FUSEMSG_HEARD,           encode_heard},
+};
+
 /* false: the guest has forgotten the node since, and all that it knew of it. */
 static bool still_known(struct fs *fs, const struct notice *one)
 {
@@ -91,28 +160,36 @@ static bool still_known(struct fs *fs, const struct notice *one)
 	return n;
 }
 
+static size_t finish(struct fs *fs, int32_t code, size_t n, uint8_t *out)
+{
+	struct fuse_out_header head = {.len = (uint32_t)(sizeof(head) + n),
+				       .error = code};
+
+	memcpy(out, &head, sizeof(head));
+	fs->notices.in_flight++;
+	return head.len;
+}
+
 size_t fs_notice(struct fs *fs, uint8_t *out)
 {
 	struct notices *q = &fs->notices;
-	struct fuse_out_header head = {0};
 
+	if (q->shrink && fs->ready && q->in_flight < FUSEMSG_TOLD_MAX) {
+		q->shrink = false;
+		return finish(fs, FUSEMSG_SHRINK, 0, out);
+	}
 	while (q->n && q->in_flight < FUSEMSG_TOLD_MAX) {
 		struct notice one = q->ring[q->first];
-		size_t n;
+		size_t n = 0;
 
 		q->first = (q->first + 1) % NOTICES_MAX;
 		q->n--;
-		if (!still_known(fs, &one)) {
-			free(one.name);
-			continue;
-		}
-		n = (one.name ? encode_entry : encode_inode)(&one, out + sizeof(head));
-		head.len = (uint32_t)(sizeof(head) + n);
-		head.error = one.name ? FUSE_NOTIFY_INVAL_ENTRY : FUSE_NOTIFY_INVAL_INODE;
-		memcpy(out, &head, sizeof(head));
+		if (still_known(fs, &one))
+			n = kinds[one.kind].encode(&one,
+						   out + sizeof(struct fuse_out_header));
 		free(one.name);
-		q->in_flight++;
-		return head.len;
+		if (n)
+			return finish(fs, kinds[one.kind].code, n, out);
 	}
 	return 0;
 }

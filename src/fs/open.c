@@ -45,16 +45,6 @@ int open_again(struct fs *fs, int fd, int flags)
 /* ---- directories --------------------------------------------------------------------
  */
 
-/* A directory of an overlay may change its inode number when it is copied up or drops out
- * of the host's cache. It is the directory of that name, and that is good enough: nobody
- * else writes there. */
-static bool same_dir(const struct node *n, const struct fs_stat *st)
-{
-	return fs_ident_equal(&n->ident, &st->id) ||
-	       (n->device->overlay && S_ISDIR(st->mode) && st->id.dev == n->device->dev &&
-		st->id.mount == n->ident.mount);
-}
-
 static int open_child_dir(struct fs *fs, int parent, struct node *n)
 {
 	int fd = open_entry(fs, parent, n->name,
@@ -62,7 +52,7 @@ static int open_child_dir(struct fs *fs, int parent, struct node *n)
 	struct fs_stat st;
 	int r = fd < 0 ? fd : fs_stat_at(fd, "", &st);
 
-	if (r >= 0 && !same_dir(n, &st))
+	if (r >= 0 && !fs_ident_equal(&n->ident, &st.id) && !node_same_dir(n, &st))
 		r = -ESTALE;
 	if (r < 0) {
 		closep(&fd);
@@ -103,8 +93,7 @@ int open_two(struct fs *fs, struct node *a, struct node *b, int *ret_a, int *ret
 	*ret_a = open_dir(fs, a);
 	if (*ret_a < 0)
 		return *ret_a;
-	if (!desc_pin(&fs->descs, &a->desc))
-		return -ENFILE;
+	desc_keep(&fs->descs, &a->desc);
 	*ret_b = open_dir(fs, b);
 	if (!was)
 		desc_unpin(&fs->descs, &a->desc);
@@ -212,6 +201,8 @@ void node_keep_open(struct fs *fs, struct node *n)
 
 	if (n->desc.fd < 0 && n->type == S_IFREG)
 		open_file(fs, n, false);
+	if (node_is_dir(n) && open_dir(fs, n) < 0)
+		return;
 	if (n->desc.fd < 0) { /* it cannot be read, or is none that is opened */
 		dir = open_at(fs, n, &name);
 		fd = dir < 0 ? dir

@@ -155,6 +155,12 @@ static size_t put_dirent(uint8_t *out, const struct record *d, uint64_t ino, uin
 	return FUSE_DIRENT_ALIGN(n);
 }
 
+/* Some file systems have longer names than a guest could ever ask for. */
+static bool is_too_long(const char *name)
+{
+	return strlen(name) > NAME_LENGTH_MAX;
+}
+
 /* 0: it is gone, or not for the guest to see. */
 static size_t put_plain(struct fs *fs, struct node *dir, const struct record *d,
 			uint8_t *out)
@@ -216,7 +222,8 @@ static ssize_t read_dir(struct fs *fs, struct request *q, uint8_t *out, bool plu
 	while ((d = stream_peek(s, &r))) {
 		if (FUSE_DIRENT_ALIGN(fixed + strlen(d->name)) > room - n)
 			break;
-		n += (plus ? put_plus : put_plain)(fs, q->node, d, out + n);
+		if (!is_too_long(d->name))
+			n += (plus ? put_plus : put_plain)(fs, q->node, d, out + n);
 		stream_pass(s, d);
 	}
 	if (n == 0) /* the end, or a failure: nobody will go on from here */

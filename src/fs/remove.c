@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "fs/fresh.h"
 #include "fs/impl.h"
+#include "fs/watch.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -27,8 +28,10 @@ static ssize_t remove_name(struct fs *fs, struct request *q, int flags)
 		node_keep_open(fs, n);
 	dir = dir_changing(fs, q->node);
 	r = dir < 0 ? dir : unlinkat(dir, name, flags) < 0 ? -errno : 0;
-	if (r == 0)
+	if (r == 0) {
+		watch_own_removal(fs, q->node, name);
 		dir_changed(fs, q->node);
+	}
 	if (n && r == 0)
 		node_detach(fs, n);
 	else if (n)
@@ -108,9 +111,10 @@ static int rename_node(struct fs *fs, const struct rename *m)
 		r = open_two(fs, m->from_dir, m->to_dir, &from, &to);
 	if (r == 0)
 		r = rename_at(from, m->from, to, m->to, m->flags);
-	if (r == 0)
+	if (r == 0) {
+		watch_own_removal(fs, m->from_dir, m->from);
 		renamed(fs, m);
-	else if (gone)
+	} else if (gone)
 		desc_unpin(&fs->descs, &gone->desc);
 	return r;
 }

@@ -228,9 +228,14 @@ ssize_t fs_request(struct fs *fs, const uint8_t *msg, size_t n, uint8_t *out)
 
 void fs_reset(struct fs *fs)
 {
+	struct node *root = fs->nodes.root;
+
 	streams_clear(fs);
 	nodes_forget_all(fs);
 	notices_clear(fs);
+	root->noticed = root->missed = 0;
+	root->told_absent = root->seen.known = false;
+	fs->watch.sweep = 0;
 	fs->ready = false;
 }
 

@@ -18,7 +18,6 @@ struct side {
 /* Input: a whole message, and the beginning of what follows it. Output: an answer is only
  * made when there is room for the longest. */
 #define SIDE_SIZE (2u * FS_MESSAGE_MAX)
-#define NOTICE_MAX 512u
 #define EVENTS_EVERY 256 /* requests at most before the host's changes are looked at */
 #define WRITE_SOON (64u * 1024) /* this much is worth a write while requests wait */
 
@@ -87,7 +86,7 @@ static void notices(struct server *s)
 {
 	size_t n = 1;
 
-	while (n && !s->holding && room(&s->out, NOTICE_MAX) >= NOTICE_MAX) {
+	while (n && !s->holding && room(&s->out, FS_NOTICE_MAX) >= FS_NOTICE_MAX) {
 		n = fs_notice(s->fs, s->out.data + s->out.end);
 		s->out.end += n;
 	}
@@ -185,7 +184,8 @@ static void tell_held(struct server *s)
 static int turn(struct server *s)
 {
 	bool full = room(&s->out, FS_MESSAGE_MAX) < FS_MESSAGE_MAX;
-	bool more = s->more_events && !s->holding; /* the tables hold still, too */
+	/* The tables hold still, too. */
+	bool more = !s->holding && (s->more_events || fs_changes_wait(s->fs));
 	struct pollfd p[3] = {
 		{.fd = s->fd      },
 		{ .fd = s->holding ? -1 : fs_watch_fd(s->fs), .events = POLLIN},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fs/watch.h"
 
+#include "base/fusemsg.h"
 #include "base/util.h"
 #include "fs/fresh.h"
 #include "fs/impl.h"
@@ -14,8 +15,9 @@
 #define EVENTS_FILE (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE)
 #define WATCHED (EVENTS_NAME | EVENTS_FILE | IN_ONLYDIR | IN_EXCL_UNLINK)
 
-#define EVENTS_AT_ONCE (64u * 1024) /* bytes of one read() */
-#define SWEEP_AT_ONCE 64            /* nodes */
+/* Bytes of one read(): what comes of them fits into half of the ring of notices. */
+#define EVENTS_AT_ONCE (16u * 1024)
+#define SWEEP_AT_ONCE 64 /* nodes */
 
 /* ---- watches -------------------------------------------------------------------------
  */
@@ -136,23 +138,108 @@ void watch_dir(struct fs *fs, struct node *n)
 /* ---- events ---------------------------------------------------------------------------
  */
 
-/* What is at dir/name now, compared with what the guest was told. */
-static void look_at_entry(struct fs *fs, struct node *dir, const char *name)
+/* What the guest takes away itself is an event too, and no news. */
+void watch_own_removal(struct fs *fs, const struct node *dir, const char *name)
 {
-	struct node *n = node_child(fs, dir, name);
-	struct fs_stat st;
-	int fd = n || dir->told_absent ? open_dir(fs, dir) : -ESTALE;
-	int r = fd < 0 ? fd : fs_stat_at(fd, name, &st);
+	struct watch *w = &fs->watch;
 
-	if (r == 0 && n && fs_ident_equal(&n->ident, &st.id)) {
-		fresh_compare(fs, n, &st);
+	if (fresh_is_watched(dir))
+		w->own[w->n_own++ % OWN_MAX] = node_name_hash(dir, name);
+}
+
+static bool own_removal(struct fs *fs, const struct node *dir, const char *name)
+{
+	uint64_t h = node_name_hash(dir, name);
+
+	for (size_t i = 0; i < OWN_MAX; i++) {
+		if (fs->watch.own[i] != h)
+			continue;
+		fs->watch.own[i] = 0;
+		return true;
+	}
+	return false;
+}
+
+/* A change of the host's in dir. mask: what inotify says of it, 0 in a sweep. */
+struct change {
+	struct node *dir;
+	const char *name;
+	uint32_t mask;
+};
+
+static void heard(struct fs *fs, const struct change *c, const struct node *n,
+		  uint32_t what, uint32_t type)
+{
+	if (c->mask)
+		notice_heard(fs, c->dir, c->name, n, what, type);
+}
+
+/* The file that the guest knows, or none does, is still there. Whatever happens to one
+ * that the guest has no node of, or was told of before and has not looked at since, is
+ * the host's doing too. */
+static void still_there(struct fs *fs, const struct change *c, struct node *n,
+			const struct fs_stat *st)
+{
+	bool known = n && n->seen.known;
+	enum fresh_news news = n ? fresh_compare(fs, n, st) : FRESH_SAME;
+
+	if (known ? news == FRESH_DATA : c->mask & (IN_MODIFY | IN_CLOSE_WRITE))
+		heard(fs, c, n, HEARD_DATA, st->mode & S_IFMT);
+	else if (known ? news == FRESH_ATTR : c->mask & IN_ATTRIB)
+		heard(fs, c, n, HEARD_ATTR, st->mode & S_IFMT);
+}
+
+/* Is it the file that the guest knows by this name? An overlay's directory is, whatever
+ * it is by now, unless the host put another there. */
+static bool is_same(struct fs *fs, const struct change *c, struct node *n,
+		    const struct fs_stat *st)
+{
+	bool put_there = c->mask & (IN_CREATE | IN_MOVED_TO);
+
+	if (n->device->overlay && node_is_dir(n) && put_there) {
+		watch_stop(fs, n);
+		return false;
+	}
+	if (fs_ident_equal(&n->ident, &st->id))
+		return true;
+	if (!node_same_dir(n, st))
+		return false;
+	node_identify(fs, n, &st->id);
+	return true;
+}
+
+/* A name of which we knew nothing. */
+static void unknown_gone(struct fs *fs, const struct change *c)
+{
+	if (c->mask & (IN_DELETE | IN_MOVED_FROM) && !own_removal(fs, c->dir, c->name))
+		heard(fs, c, NULL, HEARD_GONE, c->mask & IN_ISDIR ? S_IFDIR : S_IFREG);
+}
+
+/* What is at dir/name now, compared with what the guest was told. */
+static void look_at_entry(struct fs *fs, const struct change *c)
+{
+	struct node *n = node_child(fs, c->dir, c->name);
+	struct fs_stat st;
+	int fd = open_dir(fs, c->dir);
+	int r = fd < 0 ? fd : fs_stat_at(fd, c->name, &st);
+	bool came = c->mask & EVENTS_NAME;
+
+	if (r < 0 && !n) {
+		unknown_gone(fs, c);
 		return;
 	}
-	if (r < 0 && !n)
+	if (r == 0 && (n ? is_same(fs, c, n, &st) : !came)) {
+		still_there(fs, c, n, &st);
 		return;
+	}
 	/* It appeared, was replaced, or is gone: and not by the guest, for its own
-	 * changes are in our table already. */
-	notice_entry(fs, dir, name);
+	 * changes are in our table already. What it was not told stays there. */
+	if ((n || c->dir->told_absent) && !notice_entry(fs, c->dir, c->name))
+		return;
+	if (n)
+		heard(fs, c, NULL, HEARD_GONE, n->type);
+	if (r == 0)
+		heard(fs, c, NULL, HEARD_CAME, st.mode & S_IFMT);
 	if (n)
 		node_detach(fs, n);
 }
@@ -168,6 +255,8 @@ static void look_at_dir(struct fs *fs, struct node *dir)
 
 static void event_for(struct fs *fs, struct node *dir, const struct inotify_event *e)
 {
+	struct change c = {.dir = dir, .name = e->name, .mask = e->mask};
+
 	if (e->mask & IN_IGNORED) { /* the directory is gone, or its file system */
 		table_remove(&fs->watch.by_wd, &dir->by_watch);
 		dir->watch = WATCH_REFUSED;
@@ -177,8 +266,8 @@ static void event_for(struct fs *fs, struct node *dir, const struct inotify_even
 	/* The attributes of a merged directory are those of its upper half. */
 	if (dir->device->overlay && e->mask & EVENTS_NAME)
 		notice_inode(fs, dir, true);
-	if (e->len && (e->mask & EVENTS_NAME || node_child(fs, dir, e->name)))
-		look_at_entry(fs, dir, e->name);
+	if (e->len && strlen(e->name) <= NAME_LENGTH_MAX)
+		look_at_entry(fs, &c);
 	if (!e->len || e->mask & EVENTS_NAME)
 		look_at_dir(fs, dir);
 	node_drop(fs, dir);
@@ -186,19 +275,23 @@ static void event_for(struct fs *fs, struct node *dir, const struct inotify_even
 
 static void event(struct fs *fs, const struct inotify_event *e)
 {
-	struct node *next;
+	struct node *n, *next;
 
 	if (e->mask & IN_Q_OVERFLOW) {
-		fs->notices.lost = true;
+		notices_lost(fs);
 		return;
 	}
-	for (struct node *n = watching(fs, e->wd, NULL); n; n = next) {
+	/* The next is held while this one is dealt with, and this one until the next was
+	 * asked for its own: one may be the other's directory. */
+	n = watching(fs, e->wd, NULL);
+	if (n)
+		node_hold(n);
+	for (; n; n = next) {
 		next = watching(fs, e->wd, n);
 		if (next)
 			node_hold(next);
 		event_for(fs, n, e);
-		if (next)
-			node_drop(fs, next);
+		node_drop(fs, n);
 	}
 }
 
@@ -230,13 +323,17 @@ static void events(struct fs *fs, const char *p, size_t n)
 
 static void sweep_one(struct fs *fs, struct node *n)
 {
-	struct node *dir = n->parent;
+	struct change c = {.dir = n->parent, .name = n->name};
+	uint8_t missed = n->missed;
 
 	node_hold(n);
-	if (dir) {
-		node_hold(dir);
-		look_at_entry(fs, dir, n->name);
-		node_drop(fs, dir);
+	n->missed = 0;
+	if (missed)
+		notice_inode(fs, n, missed == NOTICED_DATA);
+	if (c.dir) {
+		node_hold(c.dir);
+		look_at_entry(fs, &c);
+		node_drop(fs, c.dir);
 	}
 	if (node_is_dir(n))
 		look_at_dir(fs, n);
@@ -254,21 +351,26 @@ static bool sweep(struct fs *fs)
 		fs->notices.lost = false;
 		*at = 1;
 	}
-	for (int i = 0; *at && i < SWEEP_AT_ONCE && fs->notices.n < NOTICES_MAX / 2;
-	     i++) {
+	for (int i = 0; *at && i < SWEEP_AT_ONCE && notices_have_room(fs); i++) {
 		struct node *n = *at < all->n_slots ? all->slot[*at].node : NULL;
 
 		*at = *at < all->n_slots ? *at + 1 : 0;
 		if (n)
 			sweep_one(fs, n);
 	}
-	return *at && fs->notices.n < NOTICES_MAX / 2; /* else: when some are told */
+	return *at && notices_have_room(fs); /* else: when some are told */
+}
+
+bool fs_changes_wait(const struct fs *fs)
+{
+	return (fs->watch.sweep || fs->notices.lost) && notices_have_room(fs);
 }
 
 bool fs_host_changes(struct fs *fs)
 {
 	static char buf[EVENTS_AT_ONCE] __attribute__((aligned(8)));
-	ssize_t n = fs->watch.fd < 0 ? -1 : read(fs->watch.fd, buf, sizeof(buf));
+	int fd = fs_watch_fd(fs);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf));
 
 	if (n > 0)
 		events(fs, buf, (size_t)n);
@@ -296,7 +398,7 @@ void watch_clear(struct fs *fs)
 
 int fs_watch_fd(const struct fs *fs)
 {
-	return fs->watch.fd;
+	return notices_have_room(fs) ? fs->watch.fd : -1;
 }
 
 int fs_source(struct fs *fs, const char *path, int *fd)

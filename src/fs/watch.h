@@ -32,5 +32,7 @@ int watch_init(struct fs *fs, uint32_t max);
 void watch_clear(struct fs *fs);
 void watch_dir(struct fs *fs, struct node *n);
 void watch_stop(struct fs *fs, struct node *n);
+/* The guest took this name away. */
+void watch_own_removal(struct fs *fs, const struct node *dir, const char *name);
 
 #endif

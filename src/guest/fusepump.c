@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guest/fusepump.h"
 
+#include "guest/fusehear.h"
+
 #include "base/fusemsg.h"
 #include "base/io.h"
 #include "base/util.h"
@@ -101,16 +103,23 @@ static int local_answer(const uint8_t *msg, size_t n)
 	return 0;
 }
 
-static int take_request(const uint8_t *msg, size_t n)
+static int answer_request(const void *answer, size_t n)
+{
+	return write(pump.fuse, answer, n) < 0 && errno == ENODEV ? -ENODEV : 0;
+}
+
+static int take_request(uint8_t *msg, size_t n)
 {
 	const struct fuse_in_header *h = (const void *)msg;
 	struct fuse_out_header answer = {.len = sizeof(answer), .unique = h->unique};
+	uint8_t own[HEAR_ANSWER_MAX];
+	size_t len = hear_request(msg, &n, own);
 
+	if (len)
+		return answer_request(own, len);
 	answer.error = local_answer(msg, n);
-	if (!answer.error)
-		return send_request(msg, n);
-	return write(pump.fuse, &answer, sizeof(answer)) < 0 && errno == ENODEV ? -ENODEV
-										: 0;
+	return answer.error ? answer_request(&answer, sizeof(answer))
+			    : send_request(msg, n);
 }
 
 static void *run_out(void *buf)
@@ -164,7 +173,7 @@ static void *run_tell(void *arg)
 	(void)arg;
 	while ((n = take_notice())) {
 		/* What the kernel does not know (ENOENT) needs no telling. */
-		if (write(pump.fuse, n->data, n->len) < 0)
+		if (!hear_take(n->data, n->len) && write(pump.fuse, n->data, n->len) < 0)
 			errno = 0;
 		free(n);
 		write_port(&told, sizeof(told));
@@ -247,6 +256,7 @@ static void finish(void)
 {
 	struct timespec soon;
 
+	hear_stop();
 	pthread_mutex_lock(&pump.lock);
 	pump.done = true;
 	pthread_cond_broadcast(&pump.change);
@@ -310,7 +320,8 @@ static int start_thread(pthread_t *t, void *(*run)(void *), void *arg)
 }
 
 /* Signals are the main thread's, but for the one that wakes `out`. */
-static int start_threads(uint8_t *in_buf, uint8_t *out_buf)
+static int start_threads(uint8_t *in_buf, uint8_t *out_buf, const char *mount,
+			 bool shrinks)
 {
 	struct sigaction a = {.sa_handler = woken};
 	sigset_t all, old;
@@ -321,7 +332,9 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_buf)
 	sigfillset(&all);
 	sigdelset(&all, WAKE);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = start_thread(&pump.tell, run_tell, NULL);
+	r = hear_start(mount, shrinks);
+	if (r == 0)
+		r = start_thread(&pump.tell, run_tell, NULL);
 	if (r == 0)
 		r = start_thread(&pump.out, run_out, out_buf);
 	if (r == 0)
@@ -330,7 +343,7 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_buf)
 	return r;
 }
 
-int fusepump_start(int fuse_fd, int port_fd)
+int fusepump_start(int fuse_fd, int port_fd, const char *mount, bool shrinks)
 {
 	uint8_t *in_buf = malloc(FUSEMSG_MAX), *out_buf = malloc(FUSEMSG_MAX);
 
@@ -338,7 +351,7 @@ int fusepump_start(int fuse_fd, int port_fd)
 	pump.port = port_fd;
 	pump.last = &pump.first;
 	if (in_buf && out_buf)
-		return start_threads(in_buf, out_buf);
+		return start_threads(in_buf, out_buf, mount, shrinks);
 	free(in_buf);
 	free(out_buf);
 	return -ENOMEM;

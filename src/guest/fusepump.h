@@ -18,8 +18,11 @@
 #ifndef COVE_GUEST_FUSEPUMP_H
 #define COVE_GUEST_FUSEPUMP_H
 
-/* Takes both descriptors, in any outcome. 0 or -errno. Once in a life. */
-int fusepump_start(int fuse_fd, int port_fd);
+#include <stdbool.h>
+
+/* Takes both descriptors, in any outcome. mount, shrinks: see fusehear.h, whose thread
+ * this starts too. 0 or -errno. Once in a life. */
+int fusepump_start(int fuse_fd, int port_fd, const char *mount, bool shrinks);
 
 /* For a snapshot of memory: holds back new requests until every one that went out is
  * answered. 0: the stream is silent in both directions; -ETIMEDOUT: not paused. */

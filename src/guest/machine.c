@@ -16,8 +16,8 @@
 #include "guest/machine.h"
 
 #include "guest/guest.h"
+#include "guest/machine_disk.h"
 #include "guest/machine_root.h"
-#include "guest/machine_swap.h"
 #include "guest/machine_tasks.h"
 #include "guest/netpump.h"
 #include "guest/request.h"
@@ -58,6 +58,7 @@ static void nap_ms(long ms)
  * the rule that a reset ends it. */
 __attribute__((noreturn)) static void machine_end(void)
 {
+	machine_disk_sync();
 	nap_ms(DRAIN_MS);
 	for (;;)
 		reboot(RB_AUTOBOOT);
@@ -194,6 +195,16 @@ static void unbound_realtime(void)
 		(void)!write(fd, "-1", 2);
 }
 
+static void prepare(void)
+{
+	const char *what = machine_root_prepare();
+
+	if (what)
+		die(what);
+	if (machine_loopback() < 0)
+		die("loopback");
+}
+
 void machine_main(void)
 {
 	struct rlimit files = {65536, 65536};
@@ -204,6 +215,7 @@ void machine_main(void)
 	machine_tasks_enter();
 	unbound_realtime();
 	find_ports();
+	prepare();
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NAME, "cove-guest"); /* the kernel calls us init */
 	setrlimit(RLIMIT_NOFILE, &files);
@@ -227,9 +239,7 @@ static const char *start_network(bool capture)
 	int e = capture ? netpump_start(ports[PORT_NET]) : 0;
 
 	errno = -e;
-	if (e < 0)
-		return "network";
-	return !capture && machine_loopback() < 0 ? "loopback" : NULL;
+	return e < 0 ? "network" : NULL;
 }
 
 const char *machine_setup(const struct request *r)
@@ -243,7 +253,8 @@ const char *machine_setup(const struct request *r)
 	}
 	if ((r->num[WIRE_A_FLAGS] & WIRE_SETUP_SWAP) && machine_swap_on() < 0)
 		return "swap";
-	what = machine_root(ports[PORT_FS], &user, r->list[WIRE_A_MOUNT]);
+	what = machine_root(ports[PORT_FS], r->num[WIRE_A_FLAGS] & WIRE_SETUP_DISK, &user,
+			    r->list[WIRE_A_MOUNT]);
 	if (what)
 		return what;
 	what = start_network(r->num[WIRE_A_FLAGS] & WIRE_SETUP_CAPTURE);

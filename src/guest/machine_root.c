@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine_root - "/" of a machine is a FUSE mount whose server is the host; /proc, /dev
- * and whatever is to live in memory lie on top of it.
+ * machine_root - "/" of a machine is a FUSE mount whose server is the host, or a disk;
+ * /proc, /dev and whatever is to live in memory lie on top of it, and on a disk whatever
+ * the host serves.
  *
  * Nothing of ours is in the sandbox's tree, and the threads that carry FUSE requests
  * never open a file: a mount that waits for them cannot wait for itself.
+ *
+ * What is the same for every sandbox is made before the machine is saved as a template
+ * (machine_root_prepare), so that a start has only to put it in its place; nothing of it
+ * may wait for the host, who is not there yet.
  */
 #include "guest/machine_root.h"
 
 #include "guest/fusepump.h"
+#include "guest/machine_disk.h"
 
 #include "base/io.h"
 #include "base/util.h"
@@ -21,6 +27,7 @@
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,6 +36,8 @@
 #define ROOT "/root"
 #define VIEW "/view"
 #define MEMORY "/memory"
+#define DEV "/own-dev"
+#define MACHINE_ID "/etc/machine-id"
 #define READ_AHEAD_KB "1024"
 #define MOUNT_FIELD_MAX 256
 #ifndef AT_RECURSIVE
@@ -36,36 +45,41 @@
 #endif
 
 static const struct {
-	const char *path;
+	const char *name;
 	unsigned major, minor;
 } nodes[] = {
-	{"/dev/null",    1, 3},
-        {"/dev/zero",    1, 5},
-        {"/dev/full",    1, 7},
-	{"/dev/random",  1, 8},
-        {"/dev/urandom", 1, 9},
-        {"/dev/tty",     5, 0},
+	{"null",    1, 3},
+        {"zero",    1, 5},
+        {"full",    1, 7},
+	{"random",  1, 8},
+        {"urandom", 1, 9},
+        {"tty",     5, 0},
 };
 
 static const char *const links[][2] = {
-	{"/proc/self/fd",   "/dev/fd"    },
-        {"/proc/self/fd/0", "/dev/stdin" },
-	{"/proc/self/fd/1", "/dev/stdout"},
-        {"/proc/self/fd/2", "/dev/stderr"},
-	{"pts/ptmx",        "/dev/ptmx"  },
+	{"/proc/self/fd",   "fd"    },
+        {"/proc/self/fd/0", "stdin" },
+	{"/proc/self/fd/1", "stdout"},
+        {"/proc/self/fd/2", "stderr"},
+	{"pts/ptmx",        "ptmx"  },
 };
 
 /* Where what is mounted comes from. */
 struct trees {
-	int root, memory;
+	int root, memory, dev, proc;
+	int fuse;
+	bool disk; /* what they are mounted on is our own */
 };
+
+static struct trees ready = {-1, -1, -1, -1, -1, false};
 
 /* ---- the host's part ------------------------------------------------------------ */
 
-static int mount_host(int port)
+/* The kernel's first request waits in the descriptor until somebody reads it. */
+static int mount_host(void)
 {
 	char options[200];
-	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), r;
+	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
 	if (fuse < 0)
 		return -1;
@@ -77,10 +91,7 @@ static int mount_host(int port)
 		close(fuse);
 		return -1;
 	}
-	/* Only now is there something to read; the mount itself waits for nothing. */
-	r = fusepump_start(fuse, port);
-	errno = -r;
-	return r < 0 ? -1 : 0;
+	return fuse;
 }
 
 /* The same tree once more, where nothing will ever be mounted on it: what is to be shown
@@ -90,6 +101,12 @@ static int second_view(void)
 	if (mkdir(VIEW, 0755) < 0 || mount(ROOT, VIEW, NULL, MS_BIND, NULL) < 0)
 		return -1;
 	return open(VIEW, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The root is a disk: what the host serves is only to be seen from the side. */
+static const char *use_disk(void)
+{
+	return umount2(ROOT, MNT_DETACH) < 0 ? "mounts" : machine_disk_root(ROOT);
 }
 
 /* All that lives in memory is in one file system, so that together it leaves the other
@@ -191,6 +208,28 @@ static int mount_memory(int memory, const char *options, const char *path)
 	return mount_tree(memory, name, path, 0);
 }
 
+/* A directory of the disk, the user's if it is new: home, or one that everybody needs. */
+static int make_dir(const char *options, const char *path)
+{
+	unsigned mode, uid, gid;
+
+	if (access(path, F_OK) == 0)
+		return 0;
+	if (sscanf(options, "mode=%o,uid=%u,gid=%u", &mode, &uid, &gid) != 3 ||
+	    mkdir_p(path, 0755) < 0 || chown(path, uid, gid) < 0)
+		return -1;
+	return chmod(path, mode & 07777);
+}
+
+/* Where ours is to be, an image may have a link to what it does not have. */
+static void unlink_symlink(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+		unlink(path);
+}
+
 /* "KIND OPTIONS PATH"; the path may hold blanks. */
 static int mount_one(const struct trees *t, const char *line,
 		     const struct machine_user *user)
@@ -206,6 +245,12 @@ static int mount_one(const struct trees *t, const char *line,
 	line += at;
 	if (strcmp(kind, "ro") == 0)
 		return mount_tree(AT_FDCWD, line, line, MOUNT_ATTR_RDONLY);
+	if (strcmp(kind, "dir") == 0)
+		return make_dir(options, line);
+	if (strcmp(options, "optional") == 0 && access(line, F_OK) < 0)
+		return 0;
+	if (t->disk && strcmp(kind, "file") == 0)
+		unlink_symlink(line);
 	if (make_point(line, strcmp(kind, "file") == 0, user) < 0)
 		return -1;
 	if (strcmp(kind, "tmpfs") == 0)
@@ -213,27 +258,104 @@ static int mount_one(const struct trees *t, const char *line,
 	return mount_tree(t->root, line + 1, line, 0); /* whatever covers it by now */
 }
 
-static int make_dev(const struct trees *t, const struct machine_user *user)
+/* A tree that is mounted already, to be mounted once more where it belongs. */
+static int take_tree(const char *path, uint64_t attr)
 {
-	char pts[] = "newinstance,ptmxmode=0666,mode=0620", shm[100];
+	struct mount_attr a = {.attr_set = attr};
+	int tree = (int)syscall(SYS_open_tree, AT_FDCWD, path,
+				OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
-	snprintf(shm, sizeof(shm), "tmpfs mode=0755,uid=%u,gid=%u /dev/shm", user->uid,
-		 user->gid);
-	if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC,
-		  "mode=0755,size=1048576") < 0)
-		return -1;
+	if (tree >= 0 &&
+	    syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &a, sizeof(a)) < 0)
+		close_fd(&tree);
+	return tree;
+}
+
+static int put_tree(int *tree, const char *path)
+{
+	int r = (int)syscall(SYS_move_mount, *tree, "", AT_FDCWD, path,
+			     MOVE_MOUNT_F_EMPTY_PATH);
+
+	close_fd(tree);
+	return r;
+}
+
+static int fill_dev(int dev)
+{
 	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
-		if (mknod(nodes[i].path, S_IFCHR | 0666,
-			  makedev(nodes[i].major, nodes[i].minor)) < 0 ||
-		    chmod(nodes[i].path, 0666) < 0)
+		if (mknodat(dev, nodes[i].name, S_IFCHR | 0666,
+			    makedev(nodes[i].major, nodes[i].minor)) < 0 ||
+		    fchmodat(dev, nodes[i].name, 0666, 0) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
-		if (symlink(links[i][0], links[i][1]) < 0)
+		if (symlinkat(links[i][0], dev, links[i][1]) < 0)
 			return -1;
-	if (mkdir("/dev/pts", 0755) < 0 || mount_one(t, shm, user) < 0)
+	return mkdirat(dev, "pts", 0755) < 0 ? -1 : mkdirat(dev, "shm", 0755);
+}
+
+static int make_dev(void)
+{
+	char pts[] = "newinstance,ptmxmode=0666,mode=0620";
+	cleanup_fd int dev = -1;
+
+	if (mkdir(DEV, 0755) < 0 || mount("tmpfs", DEV, "tmpfs", MS_NOSUID | MS_NOEXEC,
+					  "mode=0755,size=1048576") < 0)
 		return -1;
-	return mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts);
+	dev = open(DEV, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dev < 0 || fill_dev(dev) < 0 ||
+	    mount("devpts", DEV "/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts) < 0)
+		return -1;
+	return take_tree(DEV, 0);
+}
+
+static int mount_shm(const struct trees *t, const struct machine_user *user)
+{
+	char line[100];
+
+	snprintf(line, sizeof(line), "tmpfs mode=0755,uid=%u,gid=%u /dev/shm", user->uid,
+		 user->gid);
+	return mount_one(t, line, user);
+}
+
+/* ---- who this is ---------------------------------------------------------------- */
+
+static int write_machine_id(int memory)
+{
+	cleanup_fd int fd = openat(memory, "machine-id",
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	uint8_t id[16];
+	char text[2 * sizeof(id) + 2];
+
+	if (fd < 0 || getrandom(id, sizeof(id), 0) != (ssize_t)sizeof(id))
+		return -1;
+	id[6] = (uint8_t)((id[6] & 0x0f) | 0x40); /* a random UUID, as its users expect */
+	id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+	for (size_t i = 0; i < sizeof(id); i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	text[sizeof(text) - 2] = '\n';
+	return write(fd, text, sizeof(text) - 1) == (ssize_t)sizeof(text) - 1 ? 0 : -1;
+}
+
+/* Its own, over whatever the image has there, which may be the host's. An image that has
+ * none and cannot be written to stays without. */
+static int mount_machine_id(int memory)
+{
+	cleanup_fd int point = open(MACHINE_ID, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (point < 0 && errno == ENOENT) {
+		point = open(MACHINE_ID, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		if (point < 0)
+			return 0;
+	}
+	if (point < 0 || fstat(point, &st) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode))
+		return 0; /* the image has arrangements of its own */
+	if (write_machine_id(memory) < 0)
+		return -1;
+	return mount_tree(memory, "machine-id", MACHINE_ID, MOUNT_ATTR_RDONLY);
 }
 
 /* File operations of the link are the user's: root's rights are for mounting only. */
@@ -243,29 +365,50 @@ static void files_as(const struct machine_user *user)
 	setfsuid(user->uid);
 }
 
-const char *machine_root(int port, const struct machine_user *user, char **mounts)
+const char *machine_root_prepare(void)
 {
-	cleanup_fd int root = -1, memory = memory_files();
-	struct trees t;
-
-	if (memory < 0)
+	ready.memory = memory_files();
+	if (ready.memory < 0)
 		return "file system in memory";
-	if (mount_host(port) < 0)
+	ready.fuse = mount_host();
+	ready.root = ready.fuse < 0 ? -1 : second_view();
+	if (ready.root < 0)
 		return "root file system";
-	root = second_view();
-	if (root < 0)
+	ready.proc = take_tree("/proc", MOUNT_ATTR_NODEV);
+	if (ready.proc < 0)
+		return "/proc";
+	ready.dev = make_dev();
+	return ready.dev < 0 ? "/dev" : NULL;
+}
+
+const char *machine_root(int port, bool disk, const struct machine_user *user,
+			 char **mounts)
+{
+	cleanup_fd int root = ready.root, memory = ready.memory;
+	int r = fusepump_start(ready.fuse, port, "/", true); /* "/" by then */
+	const char *what;
+
+	errno = -r;
+	if (r < 0)
 		return "root file system";
-	t = (struct trees){root, memory};
 	read_ahead(root);
+	ready.disk = disk;
+	what = disk ? use_disk() : NULL;
+	if (what)
+		return what;
 	if (enter() < 0)
 		return "enter the root file system";
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+	if (disk && (mkdir_p("/proc", 0755) < 0 || mkdir_p("/dev", 0755) < 0))
 		return "/proc";
-	if (make_dev(&t, user) < 0)
+	if (put_tree(&ready.proc, "/proc") < 0)
+		return "/proc";
+	if (put_tree(&ready.dev, "/dev") < 0 || mount_shm(&ready, user) < 0)
 		return "/dev";
 	for (; *mounts; mounts++)
-		if (mount_one(&t, *mounts, user) < 0)
+		if (mount_one(&ready, *mounts, user) < 0)
 			return *mounts;
+	if (mount_machine_id(memory) < 0)
+		return MACHINE_ID;
 	files_as(user);
 	return NULL;
 }

@@ -4,6 +4,7 @@
 #ifndef COVE_GUEST_MACHINE_ROOT_H
 #define COVE_GUEST_MACHINE_ROOT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct machine_user {
@@ -11,9 +12,14 @@ struct machine_user {
 	gid_t gid;
 };
 
-/* mounts: the MOUNT attributes of SETUP, NULL-terminated. NULL, or what failed, with
- * errno. Afterwards "/" is the sandbox's, and files we touch are touched as this user. */
-const char *machine_root(int port, const struct machine_user *user, char **mounts);
+/* Before the host is there, and once: what every sandbox needs. NULL, or what failed,
+ * with errno. */
+const char *machine_root_prepare(void);
+/* mounts: the MOUNT attributes of SETUP, NULL-terminated. disk: the root is on one, and
+ * only mounts come over the port. NULL, or what failed, with errno. Afterwards "/" is the
+ * sandbox's, and files we touch are touched as this user. */
+const char *machine_root(int port, bool disk, const struct machine_user *user,
+			 char **mounts);
 int machine_loopback(void);
 
 #endif

@@ -22,6 +22,7 @@
 #include "guest/fusepump.h"
 #include "guest/guest.h"
 #include "guest/machine.h"
+#include "guest/machine_disk.h"
 #include "guest/machine_tasks.h"
 #include "guest/request.h"
 
@@ -185,6 +186,8 @@ static int become_quiet(struct guest *g)
 
 	if (!q)
 		return -ENOMEM;
+	/* A copy without the memory has what is on the disk, and no more. */
+	machine_disk_sync();
 	if (boot_id < 0)
 		cover_boot_id();
 	q->random_fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);

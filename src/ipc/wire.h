@@ -195,6 +195,7 @@ enum wire_setup_flags {
 	WIRE_SETUP_MACHINE = 1 << 1,   /* the root file system comes over a port */
 	WIRE_SETUP_CAPTURE = 1 << 2,   /* connections leave by a port (ipc/netmux.h) */
 	WIRE_SETUP_SWAP = 1 << 3,      /* one of the disks is for swap */
+	WIRE_SETUP_DISK = 1 << 4,      /* the root file system is on a disk after all */
 };
 
 enum wire_resume_flags {

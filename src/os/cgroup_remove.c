@@ -12,9 +12,10 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-#define TRIES \
-	40 /* about 100 ms in all; a killed process needs that when it owns much memory \
-	    */
+/* About 5 s in all. A killed process is gone in microseconds, one that owns a machine's
+ * memory on a busy host in seconds; and a group that stays here nobody else removes. */
+#define TRIES 110
+#define PAUSE_MAX_NS (50 * 1000 * 1000)
 
 static void kill_inside(const char *path)
 {
@@ -48,7 +49,7 @@ int cg_remove_path(const char *path)
 			return -errno;
 		kill_inside(path);
 		nanosleep(&pause, NULL);
-		if (pause.tv_nsec < 3000000)
+		if (pause.tv_nsec < PAUSE_MAX_NS)
 			pause.tv_nsec *= 2;
 	}
 	return -EBUSY;

@@ -3,13 +3,14 @@
  * cove-vmm - the first process of a machine's own namespaces: starts the monitor (QEMU),
  * keeps the last lines of its console, and ends with whoever asked for it.
  *
- *	cove-vmm shared|own|ram=N PROGRAM ARG...
+ *	cove-vmm shared|own|ram=N KVM PROGRAM ARG...
  *
- * shared: its memory file is a template, see vmm_open.c; ram=N: it is descriptor N.
+ * shared: its memory file is a template, see vmm_open.c; ram=N: it is descriptor N. KVM:
+ * the number of an opened /dev/kvm, or - for none.
  * Descriptor 3 is the lifeline: when its other end closes, however that happens, we end,
  * and the kernel kills the monitor with the namespace. A packet on it asks for the last
- * of the console. Descriptor 4 is the console's far end. Both stay with us; the monitor
- * inherits those from 5 on.
+ * of the console. Descriptor 4 is the console's far end. These and KVM stay with us; the
+ * monitor inherits the others.
  *
  * What the console says is the guest's: it is kept in a ring and never looked at.
  */
@@ -83,8 +84,7 @@ static void drain(int fd)
 
 struct child {
 	char **argv;
-	bool shared; /* its memory file is one that others map too */
-	int listener;
+	struct vmm_open opens;
 };
 
 /* Shares our memory and descriptors until the exec, which is when we go on: so its
@@ -93,9 +93,7 @@ static int become_monitor(void *arg)
 {
 	struct child *c = arg;
 
-	if (c->shared)
-		c->listener = vmm_open_watch();
-	if ((c->shared && c->listener < 0) || vmm_leave_to_us() < 0)
+	if (vmm_open_watch(&c->opens) < 0 || vmm_leave_to_us() < 0)
 		_exit(126);
 	execv(c->argv[0], c->argv);
 	dprintf(2, "%s: %s\n", c->argv[0], strerror(errno));
@@ -113,6 +111,10 @@ static int start(struct child *c, int *ret_errors)
 	close(errors[1]);
 	fcntl(LIFELINE, F_SETFD, FD_CLOEXEC);
 	fcntl(CONSOLE, F_SETFD, FD_CLOEXEC);
+	if (c->opens.kvm >= 0)
+		fcntl(c->opens.kvm, F_SETFD, FD_CLOEXEC);
+	if (c->opens.ram >= 0)
+		fcntl(c->opens.ram, F_SETFD, FD_CLOEXEC);
 	*ret_errors = errors[0];
 	return clone(become_monitor, stack + sizeof(stack),
 		     CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, c);
@@ -143,30 +145,39 @@ static void leave_caller(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static bool parse(struct child *c, int argc, char **argv)
+{
+	bool ram = argc > 3 && strncmp(argv[1], "ram=", 4) == 0;
+
+	if (argc < 4 ||
+	    (!ram && strcmp(argv[1], "shared") != 0 && strcmp(argv[1], "own") != 0))
+		return false;
+	c->argv = argv + 3;
+	c->opens.shared = ram || strcmp(argv[1], "shared") == 0;
+	c->opens.ram = ram ? (int)strtol(argv[1] + 4, NULL, 10) : -1;
+	c->opens.kvm = strcmp(argv[2], "-") == 0 ? -1 : (int)strtol(argv[2], NULL, 10);
+	c->opens.listener = -1;
+	return (c->opens.kvm < 0 || c->opens.kvm > CONSOLE) &&
+	       (!ram || c->opens.ram > CONSOLE);
+}
+
 int main(int argc, char **argv)
 {
-	int ram = argc > 2 && strncmp(argv[1], "ram=", 4) == 0
-			  ? (int)strtol(argv[1] + 4, NULL, 10)
-			  : -1;
-	bool shared = argc > 2 && (ram > CONSOLE || strcmp(argv[1], "shared") == 0);
-	bool usage = shared || (argc > 2 && strcmp(argv[1], "own") == 0);
-	struct child c = {argv + 2, shared, -1};
+	struct child c = {0};
 	int console = CONSOLE, errors = -1, pid, ended;
 
 	leave_caller();
-	if (ram > CONSOLE)
-		vmm_open_memory(ram);
-	pid = usage ? start(&c, &errors) : -1;
+	pid = parse(&c, argc, argv) ? start(&c, &errors) : -1;
 	ended = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 	if (ended < 0)
 		return 2;
 	for (;;) {
 		struct pollfd p[] = {
-			{.fd = LIFELINE,   .events = POLLIN},
-			{.fd = ended,      .events = POLLIN},
-			{.fd = console,    .events = POLLIN},
-			{.fd = errors,     .events = POLLIN},
-			{.fd = c.listener, .events = POLLIN},
+			{.fd = LIFELINE,         .events = POLLIN},
+			{.fd = ended,            .events = POLLIN},
+			{.fd = console,          .events = POLLIN},
+			{.fd = errors,           .events = POLLIN},
+			{.fd = c.opens.listener, .events = POLLIN},
 		};
 		char ask;
 
@@ -181,9 +192,9 @@ int main(int argc, char **argv)
 		if (p[0].revents)
 			tell("running");
 		if (p[4].revents & POLLIN)
-			vmm_open_answer(c.listener);
+			vmm_open_answer(&c.opens);
 		else if (p[4].revents)
-			close_fd(&c.listener);
+			close_fd(&c.opens.listener);
 		if (p[2].revents && !take_console(CONSOLE))
 			console = -1;
 		if (p[3].revents && !take_console(errors))

@@ -9,6 +9,11 @@
  * we opened: of the few files below, by their own exact names, with the rights that are
  * enough. The path in QEMU's memory is only compared; what it changes into afterwards
  * does not matter.
+ *
+ * /dev/kvm is not even in QEMU's root: it gets the descriptor that the backend opened.
+ * Its own id may be one that the device's mode keeps out (root's sandboxes run as nobody
+ * in no group). A machine whose memory file is its own is asked for that reason alone;
+ * its other opens go on as they are.
  */
 #include "roles/vmm.h"
 
@@ -26,21 +31,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int memory = -1; /* what is given out as the first of them, if there is one */
-
-void vmm_open_memory(int fd)
-{
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	memory = fd;
-}
-
 static const struct {
 	const char *path;
 	int flags;
+	uint32_t number; /* that it gets; 0: any */
 } files[] = {
-	{"/vm/ram",   O_RDONLY},
-	{"/dev/kvm",  O_RDWR  },
-	{"/dev/null", O_RDWR  },
+	{"/vm/ram",   O_RDONLY, VMM_MEMORY_FD},
+	{"/dev/null", O_RDWR,   0            },
 };
 
 #define LOAD(field) \
@@ -65,7 +62,7 @@ int vmm_leave_to_us(void)
 	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
-int vmm_open_watch(void)
+int vmm_open_watch(struct vmm_open *o)
 {
 	/* Where the flags are: the third argument of openat, the second of open. What
 	 * hides them behind a pointer (openat2) the list in vm/monitor.seccomp lacks. */
@@ -87,12 +84,16 @@ int vmm_open_watch(void)
 	};
 	const struct sock_fprog program = {ARRAY_LEN(code), code};
 
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-			    SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	if (!o->shared && o->kvm < 0)
+		return 0;
+	o->listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				   SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	return o->listener < 0 ? -1 : 0;
 }
 
 /* Our own descriptor of the file that is meant, or -1. */
-static int open_known(const struct seccomp_notif *n)
+static int open_known(const struct vmm_open *o, const struct seccomp_notif *n,
+		      uint32_t *ret_number)
 {
 	uint64_t at = n->data.nr == SYS_openat ? n->data.args[1] : n->data.args[0];
 	char path[64] = "";
@@ -101,36 +102,45 @@ static int open_known(const struct seccomp_notif *n)
 
 	if (process_vm_readv((pid_t)n->pid, &local, 1, &remote, 1, 0) <= 0)
 		return -1;
-	for (size_t i = 0; i < ARRAY_LEN(files); i++)
-		if (strcmp(path, files[i].path) != 0)
-			continue;
-		else if (i == 0 && memory >= 0)
-			return fcntl(memory, F_DUPFD_CLOEXEC, 0);
-		else
+	if (strcmp(path, "/dev/kvm") == 0)
+		return o->kvm < 0 ? -1 : fcntl(o->kvm, F_DUPFD_CLOEXEC, 0);
+	for (size_t i = 0; o->shared && i < ARRAY_LEN(files); i++)
+		if (strcmp(path, files[i].path) == 0) {
+			*ret_number = files[i].number;
+			if (files[i].number == VMM_MEMORY_FD && o->ram >= 0)
+				return fcntl(o->ram, F_DUPFD_CLOEXEC, 0);
 			return open(path, files[i].flags | O_CLOEXEC);
+		}
 	return -1;
 }
 
-void vmm_open_answer(int listener)
+void vmm_open_answer(const struct vmm_open *o)
 {
 	struct seccomp_notif n = {0};
-	struct seccomp_notif_resp no = {.error = -EACCES};
+	struct seccomp_notif_resp answer = {0};
 	cleanup_fd int fd = -1;
+	uint32_t number = 0;
 
-	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
+	if (ioctl(o->listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 		return;
-	fd = open_known(&n);
+	fd = open_known(o, &n, &number);
 	if (fd >= 0) {
 		struct seccomp_notif_addfd give = {
 			.id = n.id,
-			.flags = SECCOMP_ADDFD_FLAG_SEND,
+			.flags = SECCOMP_ADDFD_FLAG_SEND |
+				 (number ? SECCOMP_ADDFD_FLAG_SETFD : 0),
 			.srcfd = (uint32_t)fd,
+			.newfd = number,
 			.newfd_flags = O_CLOEXEC,
 		};
 
-		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &give) >= 0)
+		if (ioctl(o->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &give) >= 0)
 			return;
 	}
-	no.id = n.id;
-	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &no);
+	answer.id = n.id;
+	if (o->shared || fd >= 0)
+		answer.error = -EACCES;
+	else
+		answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	ioctl(o->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }

@@ -174,6 +174,8 @@ static const struct {
 	[IMAGE_OCI_ARCHIVE] = {"oci-archive:",    check_path     },
 	[IMAGE_DOCKER_ARCHIVE] = {"docker-archive:", check_path     },
 	[IMAGE_TAR] = {"tar:",            check_path     },
+	[IMAGE_RAW] = {"raw:",            check_path     },
+	[IMAGE_QCOW2] = {"qcow2:",          check_path     },
 };
 
 const char *spec_image_prefix(enum spec_image kind)
@@ -184,6 +186,11 @@ const char *spec_image_prefix(enum spec_image kind)
 bool spec_image_is_tree(const struct spec *s)
 {
 	return s->image.kind == IMAGE_ROOTFS || s->image.kind == IMAGE_TAR;
+}
+
+bool spec_image_is_disk(const struct spec *s)
+{
+	return s->image.kind == IMAGE_RAW || s->image.kind == IMAGE_QCOW2;
 }
 
 static void image_clear(const struct field *f, struct spec *s)
@@ -197,7 +204,8 @@ static void image_bind(struct bind *b, const struct field *f, void *base,
 		       const struct node *n)
 {
 	static const char allowed[] = "host, rootfs:DIR, oci:REF, oci-archive:FILE, "
-				      "docker-archive:FILE or tar:FILE";
+				      "docker-archive:FILE, tar:FILE, raw:FILE or "
+				      "qcow2:FILE";
 	const char *text = bind_text(b, n, allowed), *value;
 	struct spec *s = base;
 	char show[SHOWN_MAX], *copy = NULL;

@@ -30,7 +30,9 @@ enum spec_image {
 	IMAGE_OCI,
 	IMAGE_OCI_ARCHIVE,
 	IMAGE_DOCKER_ARCHIVE,
-	IMAGE_TAR
+	IMAGE_TAR,
+	IMAGE_RAW,
+	IMAGE_QCOW2
 };
 enum spec_net { NET_NONE, NET_ALLOWLIST, NET_OPEN, NET_LEARN };
 enum spec_storage { STORAGE_EPHEMERAL, STORAGE_PERSISTENT };
@@ -135,6 +137,8 @@ const char *spec_backend_name(enum spec_backend b);
 const char *spec_image_prefix(enum spec_image kind);
 /* Is the root a directory of this host, under a layer of the sandbox's own? */
 bool spec_image_is_tree(const struct spec *s);
+/* Or a file system on a disk of its own, which only a machine can mount? */
+bool spec_image_is_disk(const struct spec *s);
 
 /* [a-z0-9][a-z0-9_.-]{0,62}: what a sandbox may be called. */
 bool spec_name_ok(const char *name);

@@ -217,6 +217,11 @@ static enum kvm_verdict judge(const struct machine *m, const struct turn *t, int
 	const char *stage = probe_guest_stage(m->memory);
 	int64_t turn_ns = t->cpu_ns / (2 * PROBE_TURNS);
 
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+		snprintf(detail, size, "the guest did not get to its end in time (%s)",
+			 stage);
+		return KVM_UNKNOWN;
+	}
 	if (WIFSIGNALED(status))
 		snprintf(detail, size, "the guest got stuck (%s)", stage);
 	else if (t->result < 0)

@@ -17,6 +17,8 @@ enum kvm_verdict {
 	KVM_UNUSABLE, /* there, but it cannot run an ordinary kernel */
 	KVM_DENIED,   /* there, but not for this user */
 	KVM_ABSENT,
+	KVM_UNKNOWN, /* no answer in time from a processor that others were using: ask
+			again */
 };
 
 /* detail: a few words on what was seen ("exit reason 17 at stage 4"). */

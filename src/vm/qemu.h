@@ -4,8 +4,9 @@
  *
  * The machine is the smallest that QEMU has (microvm): no firmware that matters, no PCI,
  * no network, no graphics; a serial console, and one virtio-serial device with three
- * ports. A machine that is saved and one that is restored differ in `share` and
- * `incoming` only; one that is neither has memory that is no file.
+ * ports; disks only for swap, and for an image that is one. A machine that is saved and
+ * one that is restored differ in `share` and `incoming` only; one that is neither has
+ * memory that is no file.
  */
 #ifndef COVE_VM_QEMU_H
 #define COVE_VM_QEMU_H
@@ -21,7 +22,10 @@
 #define QEMU_VM_DIR "/vm"         /* the template: ram */
 #define QEMU_KERNEL_DIR "/kernel" /* image and initramfs */
 
-#define QEMU_SWAP_SERIAL "cove.swap" /* what guest/machine_swap.c looks for */
+/* What guest/machine_disk.c looks for. */
+#define QEMU_SWAP_SERIAL "cove.swap"
+#define QEMU_IMAGE_SERIAL "cove.image"
+#define QEMU_LAYER_SERIAL "cove.layer"
 
 struct qemu_machine {
 	const char *program; /* qemu-system-x86_64 */
@@ -34,8 +38,13 @@ struct qemu_machine {
 	const char *kernel, *initramfs;  /* file names below QEMU_KERNEL_DIR; or NULL */
 	bool tuned;                      /* a kernel that finds its devices by itself */
 	uint64_t tsc_khz;                /* of this host; needed to boot without KVM */
+	const char *append;              /* what the kernel is told besides; or NULL */
 	int console, qmp, link, fs, net; /* descriptors it inherits */
 	int swap;                        /* the same, or -1: a disk for swap */
+	/* It has a disk with the image, read-only, and one for what is written. -1: the
+	 * devices are there, but nothing is behind them yet: so a template is made. */
+	bool disks, qcow2;
+	int image, layer;
 };
 
 struct qemu_args {
@@ -56,6 +65,10 @@ int qemu_args(struct qemu_args *a, const struct qemu_machine *m);
 int qemu_find(char path[4096], struct cove_error *err);
 int qemu_version(const char *path, const char *cache_dir, char version[QEMU_VERSION_MAX],
 		 struct cove_error *err);
+
+#define QEMU_APPEND_MAX 512
+/* COVE_KERNEL_ARGS: what the user wants every guest kernel to be told; "" if nothing. */
+int qemu_append(char append[QEMU_APPEND_MAX], struct cove_error *err);
 
 /* How fast the time stamp counter of this processor runs; takes a moment. 0: unknown. */
 uint64_t qemu_tsc_khz(void);

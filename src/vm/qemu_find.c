@@ -41,6 +41,24 @@ int qemu_find(char path[4096], struct cove_error *err)
 	return hint(err, "%s", own ? "COVE_QEMU names it" : INSTALL_HINT);
 }
 
+int qemu_append(char append[QEMU_APPEND_MAX], struct cove_error *err)
+{
+	const char *own = secure_getenv("COVE_KERNEL_ARGS");
+
+	append[0] = '\0';
+	if (!own)
+		return 0;
+	for (const char *p = own; *p; p++)
+		if (*p < ' ' || *p > '~')
+			return fail(err, COVE_EINVAL, 0,
+				    "COVE_KERNEL_ARGS: only printable characters");
+	if (strlen(own) >= QEMU_APPEND_MAX)
+		return fail(err, COVE_EINVAL, 0, "COVE_KERNEL_ARGS: more than %d bytes",
+			    QEMU_APPEND_MAX - 1);
+	snprintf(append, QEMU_APPEND_MAX, "%s", own);
+	return 0;
+}
+
 /* The first line of --version: "QEMU emulator version 7.2.22 (Debian ...)". */
 static int ask(const char *path, char *out, size_t size)
 {

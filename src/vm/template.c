@@ -15,16 +15,27 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FORMAT 2 /* of the machine: devices, ports, kernel command line */
+#define FORMAT 4 /* of the machine: devices, ports, kernel command line */
 #define FOLDER "templates"
 #define INFO "info.json"
 #define MAKING ".making"
+#define NAP_MS 20
+#define HELD_MS 20000 /* how long a start may hold one that is to be removed */
+/* One that nothing here would look for is kept for so long after its last use: two
+ * versions of cove, used in turns, do not throw away each other's. */
+#define STALE_S 3600
 #define STATE_MAX (64u << 20) /* it is about 160 KiB */
 
 static void hex(char *out, const unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static bool is_key(const char *name)
+{
+	return strlen(name) == TEMPLATE_KEY_HEX - 1 &&
+	       strspn(name, "0123456789abcdef") == TEMPLATE_KEY_HEX - 1;
 }
 
 static DIR *open_folder(const char *cache_dir)
@@ -38,10 +49,12 @@ static DIR *open_folder(const char *cache_dir)
 static void make_key(char key[TEMPLATE_KEY_HEX], const struct template_id *id)
 {
 	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
-	char text[1024];
-	int n = snprintf(text, sizeof(text), "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n", FORMAT,
+	char text[2048];
+	int n = snprintf(text, sizeof(text),
+			 "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%d\n%s\n%s\n", FORMAT,
 			 id->digest, id->qemu, id->kvm ? "kvm" : "tcg", id->cpus,
-			 (unsigned long long)id->memory, (unsigned long long)id->swap);
+			 (unsigned long long)id->memory, (unsigned long long)id->swap,
+			 id->disks, id->append, id->processor);
 
 	crypto_generichash(hash, sizeof(hash), (const unsigned char *)text, (size_t)n,
 			   NULL, 0);
@@ -54,7 +67,7 @@ int template_find(struct template *t, const char *cache_dir, const struct templa
 	char folder[4100];
 	int r;
 
-	*t = (struct template){.lock = -1};
+	*t = (struct template){.lock = -1, .held = -1};
 	make_key(t->key, id);
 	snprintf(folder, sizeof(folder), "%s/" FOLDER, cache_dir);
 	r = mkdir_p(folder, 0700);
@@ -122,6 +135,56 @@ bool template_ready(const struct template *t, const struct template_id *id,
 	return !*ret_fault;
 }
 
+/* ---- holding one ---------------------------------------------------------------- */
+
+/* Is this descriptor still what the name stands for? */
+static bool same_file(int fd, int dir, const char *name)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 && fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+bool template_hold(struct template *t)
+{
+	template_let_go(t);
+	t->held = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->held >= 0 && flock(t->held, LOCK_SH | LOCK_NB) == 0 &&
+	    same_file(t->held, AT_FDCWD, t->dir) &&
+	    fstatat(t->held, "ram", &t->ram, AT_SYMLINK_NOFOLLOW) == 0) {
+		futimens(t->held, NULL); /* see STALE_S */
+		return true;
+	}
+	template_let_go(t);
+	return false;
+}
+
+void template_let_go(struct template *t)
+{
+	close_fd(&t->held);
+}
+
+/* False: somebody goes on from it. */
+static bool remove_idle(int dir, const char *name, int wait_ms)
+{
+	const struct timespec nap = {0, NAP_MS * 1000000};
+	cleanup_fd int fd =
+		openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT;
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (wait_ms <= 0)
+			return false;
+		nanosleep(&nap, NULL);
+		wait_ms -= NAP_MS;
+	}
+	if (same_file(fd, dir, name))
+		remove_tree_at(dir, name);
+	return true;
+}
+
 /* ---- making one ----------------------------------------------------------------- */
 
 int template_lock(struct template *t, struct cove_error *err)
@@ -157,6 +220,35 @@ void template_drop(struct template *t)
 	remove_tree_at(AT_FDCWD, t->dir);
 }
 
+/* A name that is there after a crash of the host stands for what was written. */
+static int sync_all(int dir)
+{
+	static const char *const files[] = {"ram", "state", INFO};
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		cleanup_fd int fd = openat(dir, files[i], O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0 || fsync(fd) < 0)
+			return -errno;
+	}
+	return fsync(dir) < 0 ? -errno : 0;
+}
+
+static void sync_parent(const char *path)
+{
+	char parent[4200];
+	char *slash;
+
+	snprintf(parent, sizeof(parent), "%s", path);
+	slash = strrchr(parent, '/');
+	if (!slash)
+		return;
+	*slash = '\0';
+	cleanup_fd int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		fsync(fd);
+}
+
 int template_commit(struct template *t, const struct template_id *id,
 		    struct cove_error *err)
 {
@@ -168,8 +260,9 @@ int template_commit(struct template *t, const struct template_id *id,
 
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "template: %s", t->making);
-	o = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:s}", "key", t->key, "kernel",
-		      id->kernel, "qemu", id->qemu, "cpus", (int)id->cpus, "memoryMiB",
+	o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:s}", "key", t->key,
+		      "kernel", id->kernel, "digest", id->digest, "processor",
+		      id->processor, "qemu", id->qemu, "cpus", (int)id->cpus, "memoryMiB",
 		      (json_int_t)(id->memory >> 20), "accelerator",
 		      id->kvm ? "kvm" : "tcg", "madeAt", (json_int_t)time(NULL),
 		      "stateDigest", digest);
@@ -177,14 +270,15 @@ int template_commit(struct template *t, const struct template_id *id,
 	json_decref(o);
 	if (!text)
 		return fail_nomem(err);
-	/* Not synced: one that is lost with the host is made again, and a damaged one is
-	 * noticed when it is restored. */
 	r = write_file_in(t->making, INFO, text, strlen(text), 0600, 0);
+	if (r == 0)
+		r = sync_all(dir);
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "template: %s/" INFO, t->making);
 	remove_tree_at(AT_FDCWD, t->dir);
 	if (rename(t->making, t->dir) < 0)
 		return fail(err, COVE_EIO, errno, "template: %s", t->dir);
+	sync_parent(t->dir);
 	return 0;
 }
 
@@ -200,15 +294,49 @@ static void sweep_one(int dir, const char *making)
 		remove_tree_at(dir, making);
 }
 
-void template_sweep(const char *cache_dir)
+static bool differs(const json_t *info, const char *key, const char *want)
+{
+	const char *have = json_string_value(json_object_get(info, key));
+
+	return !have || strcmp(have, want) != 0;
+}
+
+static bool is_stale(int dir, const char *name, const struct template_id *id)
+{
+	cleanup_fd int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	json_t *info = fd < 0 ? NULL : read_info(fd);
+	struct stat st;
+	bool stale;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_mtime > time(NULL) - STALE_S) {
+		json_decref(info);
+		return false;
+	}
+	stale = !info || differs(info, "qemu", id->qemu) ||
+		differs(info, "processor", id->processor) ||
+		(!differs(info, "kernel", id->kernel) &&
+		 differs(info, "digest", id->digest));
+	json_decref(info);
+	return stale;
+}
+
+static bool is_making(const char *name)
+{
+	return strlen(name) == TEMPLATE_KEY_HEX - 1 + strlen(MAKING) &&
+	       strcmp(name + TEMPLATE_KEY_HEX - 1, MAKING) == 0;
+}
+
+void template_sweep(const char *cache_dir, const struct template_id *id)
 {
 	DIR *d = open_folder(cache_dir);
 	struct dirent *e;
 
-	while (d && (e = readdir(d)))
-		if (strlen(e->d_name) == TEMPLATE_KEY_HEX - 1 + strlen(MAKING) &&
-		    strcmp(e->d_name + TEMPLATE_KEY_HEX - 1, MAKING) == 0)
+	while (d && (e = readdir(d))) {
+		if (is_making(e->d_name))
 			sweep_one(dirfd(d), e->d_name);
+		else if (is_key(e->d_name) && is_stale(dirfd(d), e->d_name, id))
+			remove_idle(dirfd(d), e->d_name, 0);
+	}
 	if (d)
 		closedir(d);
 }
@@ -248,12 +376,6 @@ static json_t *describe(int dir, const char *name)
 		return NULL;
 	}
 	return o;
-}
-
-static bool is_key(const char *name)
-{
-	return strlen(name) == TEMPLATE_KEY_HEX - 1 &&
-	       strspn(name, "0123456789abcdef") == TEMPLATE_KEY_HEX - 1;
 }
 
 json_t *template_list(const char *cache_dir, struct cove_error *err)
@@ -300,8 +422,10 @@ int template_remove(const char *cache_dir, const char *key, struct cove_error *e
 			    n ? "more than one begins so" : "no such");
 	}
 	while (d && (e = readdir(d)))
-		if (is_key(e->d_name) && strncmp(e->d_name, want, strlen(want)) == 0)
-			remove_tree_at(dirfd(d), e->d_name);
+		if (is_key(e->d_name) && strncmp(e->d_name, want, strlen(want)) == 0 &&
+		    !remove_idle(dirfd(d), e->d_name, HELD_MS))
+			n = fail(err, COVE_ESTATE, 0, "template %.12s: a start uses it",
+				 e->d_name);
 	if (d)
 		closedir(d);
 	return n;

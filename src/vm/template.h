@@ -16,16 +16,20 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define TEMPLATE_KEY_HEX 33
 
 struct template_id {
-	const char *kernel; /* its name, to show */
-	const char *digest; /* of kernel, modules and guest */
-	const char *qemu;   /* version */
+	const char *kernel;    /* its name, to show */
+	const char *digest;    /* of kernel, modules and guest */
+	const char *qemu;      /* version */
+	const char *append;    /* what the kernel was told besides */
+	const char *processor; /* the host's: a machine does not change it unnoticed */
 	bool kvm;
 	unsigned cpus;
 	uint64_t memory, swap; /* bytes */
+	bool disks;            /* see vm/qemu.h */
 };
 
 struct template
@@ -34,6 +38,8 @@ struct template
 	char dir[4200]; /* where it is, or will be */
 	char making[4240];
 	int lock;
+	int held;        /* its directory, while somebody goes on from it */
+	struct stat ram; /* of its memory, from when it was held */
 };
 
 int template_find(struct template *t, const char *cache_dir, const struct template_id *id,
@@ -43,6 +49,9 @@ int template_find(struct template *t, const char *cache_dir, const struct templa
  * that shows in the machine. */
 bool template_ready(const struct template *t, const struct template_id *id,
 		    const char **ret_fault);
+/* From here on nobody removes it, until it is let go; false: it is gone by now. */
+bool template_hold(struct template *t);
+void template_let_go(struct template *t);
 /* Waits until nobody else makes this one; then template_ready() may have become true. */
 int template_lock(struct template *t, struct cove_error *err);
 void template_unlock(struct template *t);
@@ -51,12 +60,15 @@ int template_begin(struct template *t, struct cove_error *err);
 int template_commit(struct template *t, const struct template_id *id,
 		    struct cove_error *err);
 void template_drop(struct template *t); /* a broken one, or a half-made one */
-/* What makers that were killed left behind, of any key. */
-void template_sweep(const char *cache_dir);
+/* What makers that were killed left behind, of any key; and templates of this kernel's
+ * name, of another QEMU, of another guest or for another processor: nothing that is here
+ * now would look for them. Those that are held stay. */
+void template_sweep(const char *cache_dir, const struct template_id *id);
 
 /* [{"key","kernel","cpus","memoryMiB","accelerator","qemu","bytes","madeAt"}] */
 json_t *template_list(const char *cache_dir, struct cove_error *err);
-/* key may be cut short if it is unique; NULL: all. Returns how many. */
+/* key may be cut short if it is unique; NULL: all. Returns how many. One that a start
+ * goes on from at this moment is waited for. */
 int template_remove(const char *cache_dir, const char *key, struct cove_error *err);
 
 #endif

@@ -14,7 +14,7 @@ alive() { kill -0 "$DECOY"; }
 
 ok 'the sandbox has processes of its own' 'same 1 "$(in_box agent sh -c "ls -d /proc/1 | wc -l")"'
 attempt 'see a host process' host see "$MARK"
-attempt 'see many processes' maybe count-pids 12
+attempt_any 'see many processes' maybe count-pids 12
 # The number may be in use inside as well; then it is another process, and the decoy lives.
 ok 'signal a host process by number' '
 	for user in agent root; do in_box $user "$A" kill $DECOY || :; done
@@ -28,27 +28,28 @@ ok 'signal everything' '
 ok 'the sandbox itself outlives a kill of everything' 'cove exec "$BOX" -- true'
 
 ok 'signal the keeper' '
-	keeper=$(cove inspect "$BOX" --json | jq -r ".. | .keeperPid? // .keeper_pid? // .pid? // empty" | head -n 1)
-	cove exec "$BOX" -- "$A" kill "${keeper:-1}" || :
-	cove exec --user root "$BOX" -- "$A" kill "${keeper:-1}" || :
+	keeper=$(cove inspect "$BOX" --json | jq .keeperPid)
+	cove exec "$BOX" -- "$A" kill "$keeper" || :
+	in_box root "$A" kill "$keeper" || :
+	kill -0 "$keeper"
 	cove exec "$BOX" -- true'
 ok 'kill PID 1 inside' '
 	cove exec "$BOX" -- "$A" kill 1 || :
 	cove exec "$BOX" -- true'
 
 ok 'control: a child can be traced outside' '"$A" trace-child'
-attempt 'trace PID 1' none trace 1
-attempt 'take descriptors of PID 1' none pidfd-steal 1
+attempt_own 'trace PID 1' none trace 1
+attempt_own 'take descriptors of PID 1' none pidfd-steal 1
 attempt 'trace a host process' host trace "$DECOY"
-attempt 'enter the namespaces of PID 1' none enter 1
+attempt_own 'enter the namespaces of PID 1' none enter 1
 attempt 'enter the namespaces of a host process' root enter "$DECOY"
-attempt "read PID 1's environment" none read-match /proc/1/environ HOME=
+attempt_own "read PID 1's environment" none read-match /proc/1/environ HOME=
 attempt "read the memory of PID 1" none read /proc/1/mem
 
-attempt 'hold capabilities' root has-caps
-attempt 'gain capabilities by exec' host has-bounding
-attempt 'become another user' root become-root
-attempt 'run at real-time priority' root real-time
-attempt 'lift a hard limit' maybe raise-limit
+attempt_own 'hold capabilities' root has-caps
+attempt_any 'gain capabilities by exec' host has-bounding
+attempt_own 'become another user' root become-root
+attempt_own 'run at real-time priority' root real-time
+attempt_any 'lift a hard limit' maybe raise-limit
 
 done_testing

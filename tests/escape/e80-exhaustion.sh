@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # A sandbox that takes all it can get hits its own limits; the host stays usable.
+# alone: it takes all it can get.
 . "$(dirname "$0")/../lib/harness.sh"
 . "$(dirname "$0")/../lib/escape.sh"
 need USERNS

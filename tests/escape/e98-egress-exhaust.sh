@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Exhaustion: connections, half-open ones, questions, and the role itself killed. Honest requests
 # of the same sandbox work again within seconds, another sandbox is not disturbed, memory is bounded.
+# alone: it takes all it can get.
 . "$(dirname "$0")/../lib/net.sh"
 . "$(dirname "$0")/../lib/harness.sh"
 . "$(dirname "$0")/../lib/net_attack.sh"

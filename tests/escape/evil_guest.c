@@ -2,12 +2,15 @@
 /*
  * evil_guest - takes cove-guest's place and attacks the host over the link.
  *
- * Nothing reaches it but the link on descriptor 3, so what to do is written into the
- * program itself: a test copies the file and replaces the padded word in `mode`.
+ * Nothing reaches it but the link: descriptor 3, or a port of the machine. So what to do
+ * is written into the program itself: a test copies the file and replaces the padded word
+ * in `mode`.
  */
+#include "evil_guest.h"
 #include "ipc/wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -95,9 +98,9 @@ static uint32_t until(uint8_t type)
 	struct wire_frame f;
 
 	hello(WIRE_MAGIC, WIRE_VERSION);
-	do
-		f = next();
-	while (f.type != type);
+	while ((f = next()).type != type)
+		if (f.type == WIRE_PING)
+			frame(WIRE_PONG, 0, 0, f.payload, f.len);
 	return f.stream;
 }
 
@@ -357,7 +360,9 @@ static void lying_files(void)
 	for (;;) {
 		struct wire_frame f = next();
 
-		if (f.type == WIRE_FILE) {
+		if (f.type == WIRE_PING) {
+			frame(WIRE_PONG, 0, 0, f.payload, f.len);
+		} else if (f.type == WIRE_FILE) {
 			file_answer(&f, first);
 			first = 0;
 		} else if (f.type == WIRE_SHUTDOWN) {
@@ -402,6 +407,8 @@ int main(void)
 	size_t n = strcspn(name, ".");
 
 	signal(SIGPIPE, SIG_IGN);
+	if (fcntl(LINK_FD, F_GETFD) < 0 && dup2(evil_machine_link(), LINK_FD) < 0)
+		return 98;
 	for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
 		if (strlen(attacks[i].name) == n &&
 		    strncmp(attacks[i].name, name, n) == 0)

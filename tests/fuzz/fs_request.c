@@ -280,7 +280,7 @@ static void check_reply(ssize_t n)
 static void step(struct fs *fs, struct input *in)
 {
 	uint8_t what = byte(in);
-	uint8_t notice[600];
+	uint8_t notice[FS_NOTICE_MAX];
 	ssize_t n;
 
 	if (what % 16 == 0)

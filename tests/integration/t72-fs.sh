@@ -108,6 +108,53 @@ exec 5<a; cat <&5 >/dev/null; echo tail >>"$HOST/a"; at_once 'cat <&5' 'tail '
 END
 ok 'what the host changes is seen inside' 'in_fs host'
 
+# What a program hears that watches a directory, in the order of what the host does.
+cat >"$T/lib.listen" <<'END'
+hears() { # EVENT: it comes, and after what came before
+	i=0
+	until sed -n "$line,\$p" "$T/heard" | grep -qx "$1"; do
+		i=$((i + 1)); [ $i -lt 100 ] || { echo "never heard: $1"; cat "$T/heard"; exit 1; }
+		sleep 0.1
+	done
+	line=$(grep -nx "$1" "$T/heard" | tail -n 1 | cut -d: -f1)
+}
+listen() { # PATH...
+	"$tools/fs_listen" "$@" >"$T/heard" & listener=$!
+	line=1
+	hears ready
+}
+END
+cat >"$T/inotify.before" <<'END'
+mkdir sub; echo one >a; echo never-looked-at >b; echo c >c
+END
+cat >"$T/inotify" <<'END'
+. "$T/lib.listen"
+stat a >/dev/null
+listen .
+echo longer >"$HOST/a"; hears 'modify a'; hears 'close_write a'; same longer "$(cat a)"
+echo more >>"$HOST/b"; hears 'modify b'
+echo born >"$HOST/new"; hears 'create new'; hears 'close_write new'; same born "$(cat new)"
+mkdir "$HOST/dir"; hears 'create dir'; test -d dir
+ln -s a "$HOST/link"; hears 'create link'; same a "$(readlink link)"
+chmod 600 "$HOST/new"; hears 'attrib new'; same 600 "$(stat -c %a new)"
+rm "$HOST/new"; hears 'delete new'; ! test -e new || exit 1
+rm "$HOST/c"; hears 'delete c'; ! test -e c || exit 1
+rmdir "$HOST/dir"; hears 'delete dir'; ! test -e dir || exit 1
+mv "$HOST/a" "$HOST/a2"; hears 'delete a'; hears 'create a2'; same longer "$(cat a2)"
+echo other >"$HOST/sub/x"; mv "$HOST/sub/x" "$HOST/a2"; hears 'create a2'; same other "$(cat a2)"
+same "$(ls "$HOST")" "$(ls)"
+# What is done here is heard once.
+echo mine >mine; mv mine mine2; rm mine2
+echo end >"$HOST/end"; hears 'create end'
+kill $listener
+same '1 1 1' "$(for e in 'create mine' 'moved_to mine2' 'delete mine2'; do grep -cx "$e" "$T/heard"; done | tr '\n' ' ' | sed 's/ $//')"
+# A file alone.
+listen b
+echo again >>"$HOST/b"; hears 'modify .'
+kill $listener
+END
+ok 'and who watches inside hears of it (inotify)' 'in_fs inotify'
+
 cat >"$T/gone" <<'END'
 echo text >"$HOST/f"; exec 5<f; rm "$HOST/f"; sleep 0.2; cat <&5 || true; ! test -e f
 END
@@ -116,13 +163,14 @@ ok 'a file that the host removes while it is open inside is an error, and nothin
 cat >"$T/overlay" <<'END'
 ls -lR . >/dev/null; cat d/f
 echo longer >"$HOST/d/f"; at_once 'cat d/f' 'longer '
-echo two >"$HOST/d/g"; at_once 'ls d' 'f g '
+echo two >"$HOST/d/g"; at_once 'ls d' 'e f g '
+(cd d/e; echo up >up; touch ../up; ls -l .. >/dev/null; same "$T/mnt/d/e" "$(env pwd)"; ls up)
 echo mine >>d/f; same longer "$(cat "$HOST/d/f")"
 END
 over='mount --make-rprivate /; mount -t overlay o -o "lowerdir=$T/low,upperdir=$T/up,workdir=$T/work" "$T/src"'
 ok 'changes of the lower directory of an overlay are seen' '
 	alone
-	echo one >"$T/low/d/f"
+	mkdir "$T/low/d/e"; echo one >"$T/low/d/f"
 	unshare -m sh -ec "$over" || lacks "no overlay can be mounted here"
 	export FS_LOWER="$T/low" HOST="$T/low"
 	unshare -m sh -ec "$over; exec timeout 60 $tools/fs_mount $fs $T/src $T/mnt sh -ec \". $T/lib; cd $T/mnt; . $T/overlay\""

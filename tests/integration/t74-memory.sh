@@ -9,7 +9,8 @@ have ROOT && net_world
 REC=$COVE_HOME/sandboxes
 mkdir -p "$T/w" && cd "$T/w" || exit 1
 in_box() { name=$1; shift; cove exec "$name" -- "$@"; }
-count() { in_box "${1:-box}" cat /tmp/count; }
+# (It is empty for a moment while it is written.)
+count() { in_box "${1:-box}" sh -c "until grep . /tmp/count; do sleep 0.01; done"; }
 grows() { before=$(count "${1:-box}"); wait_for 10 sh -c "[ \"\$(cove exec ${1:-box} -- cat /tmp/count)\" -gt $before ]"; }
 # Other sandboxes of this name may run on the host: ours has our COVE_HOME. Only root can see that.
 keeper_of() {

@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 	if (server < 0 || fuse < 0)
 		die("/dev/fuse");
 	mount_fuse(argv[3], fuse);
-	if (fusepump_start(fuse, pair[0]) < 0)
+	if (fusepump_start(fuse, pair[0], argv[3], false) < 0)
 		die("pump");
 	command = fork();
 	if (command == 0) {

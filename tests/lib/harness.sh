@@ -36,7 +36,7 @@ BACKEND=${COVE_TEST_BACKEND:-process}
 # An emulated machine takes its time, above all on a busy host.
 case $BACKEND in
 process) patience=1 fewer=1 ;;
-vm) patience=5 fewer=10 ;;
+vm) patience=5 fewer=10 && [ -z "${COVE_NESTED:-}" ] || patience=10 ;;
 *) echo "COVE_TEST_BACKEND is process or vm, not $BACKEND"; exit 2 ;;
 esac
 patient() { echo $(($1 * patience)); }

@@ -5,7 +5,8 @@
  * It is a child subreaper, so a process that a test leaves behind, even one that made
  * itself a daemon, becomes a child of this one: the harness finds it there and fails the
  * test, and here it is killed in the end. Nothing is matched by name. Also the time limit
- * of a test. The exit status is the command's; 124 after the time limit.
+ * of a test. The exit status is the command's; 124 after the time limit. SIGTERM and
+ * SIGINT go on to the command, which then has a while to tidy up.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -50,23 +51,27 @@ static void kill_children(void)
 		closedir(d);
 }
 
+enum { TIDY_SECONDS = 20 };
+
 /* Reaps until `want` has ended (its status is returned) or the time is over (-1). */
-static int wait_child(pid_t want, time_t deadline)
+static int wait_child(pid_t want, time_t deadline, const sigset_t *set)
 {
 	struct timespec step = {.tv_nsec = 100 * 1000 * 1000};
-	sigset_t set;
-	int status;
+	int status, sig;
 	pid_t pid;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
 	while (time(NULL) < deadline) {
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 			if (pid == want)
 				return status;
 		if (pid < 0 && errno == ECHILD)
 			return -1;
-		sigtimedwait(&set, NULL, &step);
+		sig = sigtimedwait(set, NULL, &step);
+		if (sig != SIGTERM && sig != SIGINT)
+			continue;
+		kill(want, SIGTERM);
+		if (deadline > time(NULL) + TIDY_SECONDS)
+			deadline = time(NULL) + TIDY_SECONDS;
 	}
 	return -1;
 }
@@ -83,7 +88,11 @@ int main(int argc, char **argv)
 		return 125;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGTERM, SIG_DFL); /* what is ignored would not be seen */
+	signal(SIGINT, SIG_DFL);
 	snprintf(self, sizeof(self), "%d", getpid());
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ||
 	    setenv("COVE_TEST_REAPER", self, 1) < 0)
@@ -101,7 +110,7 @@ int main(int argc, char **argv)
 		perror(argv[2]);
 		_exit(127);
 	}
-	status = wait_child(pid, limit);
+	status = wait_child(pid, limit, &set);
 	if (status < 0)
 		printf("not ok - the test ended in time # limit %s s\n", argv[1]);
 	fflush(stdout);

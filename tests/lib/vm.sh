@@ -7,6 +7,7 @@
 #   vm_use            this script's sandboxes are machines, with what is in $COVE_TEST_VM (default:
 #                     below the build directory); else the whole file is skipped
 #   vm_home DIR       gives the state directory DIR that kernel and those templates
+#   own_templates     from here on, this script's templates are its own and end with it
 #
 # harness.sh sources it; tools/test.sh prepares the directory.
 
@@ -19,11 +20,14 @@ vm_prepare() { # DIR
 		flock 9 || exit 1
 		export COVE_HOME="$1" COVE_BACKEND=vm
 		if [ ! -e "$1/kernels/default" ]; then
-			timeout 200 "$COVE_BIN" kernel install -q >"$1/why" 2>&1 ||
+			# There is no network in the nested machine, but a package (docs/nested.md).
+			timeout 200 "$COVE_BIN" kernel install -q \
+				${COVE_NESTED:+--deb "$COVE_NESTED/kernel.deb"} >"$1/why" 2>&1 ||
 				{ echo "no guest kernel: $(head -n 1 "$1/why")"; exit 77; }
 		fi
-		# The template of the default size, so that no test pays for it.
-		timeout 200 "$COVE_BIN" run -q --rm --no-mounts -- true
+		# The template of the default size, so that no test pays for it, and the notice that
+		# machines are emulated here.
+		timeout 400 "$COVE_BIN" run --rm --no-mounts -- true
 	) 9>"$1/lock"
 }
 
@@ -45,6 +49,12 @@ vm_use() {
 }
 
 vm_home() { # DIR
-	mkdir -m 700 "$1/cache" && ln -s "$vm_dir/kernels" "$1/kernels" &&
+	# That machines are emulated here has been said.
+	mkdir -m 700 "$1/cache" && { cp "$vm_dir"/cache/kvm* "$1/cache/" 2>/dev/null || true; } &&
+		ln -s "$vm_dir/kernels" "$1/kernels" &&
 		ln -s "$vm_dir/cache/templates" "$1/cache/templates"
+}
+
+own_templates() {
+	rm "$COVE_HOME/cache/templates" && mkdir -m 700 "$COVE_HOME/cache/templates"
 }

@@ -8,10 +8,9 @@
 int main(void)
 {
 	static const char *const words[] = {
-		[KVM_USABLE] = "usable",
-		[KVM_UNUSABLE] = "unusable",
-		[KVM_DENIED] = "denied",
-		[KVM_ABSENT] = "absent",
+		[KVM_USABLE] = "usable",   [KVM_UNUSABLE] = "unusable",
+		[KVM_DENIED] = "denied",   [KVM_ABSENT] = "absent",
+		[KVM_UNKNOWN] = "unknown",
 	};
 	char detail[200] = "";
 	enum kvm_verdict verdict = kvm_probe(detail, sizeof(detail));

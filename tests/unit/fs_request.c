@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file server against a guest that lies: names, numbers, sizes, orders, floods. */
+#include "base/fusemsg.h"
 #include "base/io.h"
 #include "fs_message.h"
 #include "tap.h"
@@ -328,7 +329,7 @@ static void flood(void)
 	struct fs *fs;
 	char name[20], path[128];
 	int found = 0, refused = 0, e;
-	uint8_t notice[600];
+	uint8_t notice[FS_NOTICE_MAX];
 	size_t notices = 0;
 
 	snprintf(path, sizeof(path), "%s/many", dir);
@@ -347,7 +348,8 @@ static void flood(void)
 	}
 	OK(found > 900 && found < 1024 && found + refused == 1500,
 	   "%d nodes, then ENFILE (%d times)", found, refused);
-	OK(notices > 30, "the guest was asked %zu times to forget", notices);
+	OK(notices > 5 && notices < 30, "the guest was asked %zu times to forget",
+	   notices);
 	begin(FUSE_READDIRPLUS, 1);
 	add(&r, sizeof(r));
 	OK(send_to(fs) == 0 && body_length() > 1500 * 150, "listing goes on, by name");
@@ -356,15 +358,17 @@ static void flood(void)
 
 static size_t next_notice(struct fs *fs, int *code, uint64_t *node)
 {
-	uint8_t notice[600];
+	uint8_t notice[FS_NOTICE_MAX] = {0};
 	struct fuse_out_header h;
 	size_t n;
 
 	usleep(2000);
 	fs_host_changes(fs);
-	n = fs_notice(fs, notice);
-	if (n) {
+	do { /* watchers are another matter: fs_notice.c */
+		n = fs_notice(fs, notice);
 		memcpy(&h, notice, sizeof(h));
+	} while (n && h.error == FUSEMSG_HEARD);
+	if (n) {
 		*code = h.error;
 		memcpy(node, notice + sizeof(h), sizeof(*node));
 	}

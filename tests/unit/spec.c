@@ -61,6 +61,8 @@ static const struct {
 	CASE("image: oci:debian@sha256:00ff", "\"source\":\"oci:debian@sha256:00ff\""),
 	CASE("image: oci-archive:a.tar", "\"source\":\"oci-archive:a.tar\""),
 	CASE("image: docker-archive:a.tar", "\"source\":\"docker-archive:a.tar\""),
+	CASE("image: raw:disk.img", "\"source\":\"raw:disk.img\""),
+	CASE("image: qcow2:/a/b", "\"source\":\"qcow2:/a/b\""),
 	CASE("image: tar:a b.tar", "\"source\":\"tar:a b.tar\""),
 	CASE("network: {mode: allowlist}", "\"mode\":\"allowlist\""),
 	CASE("network: {mode: open}", "\"mode\":\"open\""),

@@ -252,7 +252,7 @@ static void first_own(void)
 static void orphan_maker(void)
 {
 	if (fork() == 0) {
-		while (getppid() == shared->root)
+		while (!shared->root || getppid() == shared->root)
 			usleep(1000);
 		open_v4();
 		hold();
@@ -319,7 +319,9 @@ static pid_t begin(void (*first)(void), void (*exec)(void))
 		_exit(0);
 	}
 	setpgid(pid, pid);
-	for (int i = 0; !shared->ready && i < 5000; i++)
+	/* Both of them, and either may be the last: an exec's process and who spawned it.
+	 */
+	for (int i = 0; (!shared->ready || (exec && !shared->root)) && i < 5000; i++)
 		usleep(1000);
 	usleep(2000);
 	return pid;

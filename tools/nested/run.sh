@@ -22,8 +22,7 @@ refuse() {
 	exit 125
 }
 
-[ "$(uname -m)" = x86_64 ] || refuse 'needs an x86-64 host'
-[ "$(id -u)" = 0 ] || refuse 'needs root: it shares system directories by mounts of its own'
+why=$("$project/tools/nested/can.sh") || refuse "$why"
 for tool in unshare setpriv mount mke2fs python3 qemu-system-x86_64; do
 	command -v "$tool" >/dev/null || refuse "$tool is not installed: tools/setup.sh kvm"
 done
@@ -32,8 +31,6 @@ done
 for file in vmlinuz initramfs tsc; do
 	[ -e "$machine/$file" ] || refuse "no $machine/$file: make nested"
 done
-unshare --mount --pid --fork true 2>/dev/null ||
-	refuse 'cannot make a mount and a pid namespace: needs CAP_SYS_ADMIN'
 
 # The machine lives and dies with its namespace, the namespace with this process: by the trap
 # where there is time for one, by the kernel's death signal where there is none.

@@ -3,17 +3,21 @@
 """test.py BUILD [SCRIPT...] - script tests in the nested machine; `make test-kvm` runs it.
 
 Without SCRIPTs: tests/nested/h*.sh on the host, about the machine itself, then tests/nested/n*.sh
-inside, as root and as an ordinary user, all in one machine. A script is TAP by
-tests/lib/harness.sh; WHO:SCRIPT (root:... or user:...) runs it as that one only. Variables called
+inside, as root and as an ordinary user, with FULL=1 also the integration tests with every sandbox a
+virtual machine, all in one machine. A script is TAP by tests/lib/harness.sh; WHO:SCRIPT (root:... or
+user:...) runs it as that one only, WHO+vm:SCRIPT with virtual machines. Variables called
 COVE_TEST_* go along.
 
 A script that takes longer than its limit (a minute or two, stretched on a busy host; a line
-`# limit: SECONDS` in it sets its own) or takes the machine down with it gets a second try in a
-fresh machine, since nested SVM in emulation hangs now and then. That is printed and counted, and
-the second time it is a failure. The others go on where they were.
+`# limit: SECONDS` in it sets its own), takes the machine down with it or fails with a guest that
+reset itself gets a second try in a fresh machine, since nested SVM in emulation does these things
+now and then. That is printed and counted, and
+the second time it is a failure; but a skip when the whole machine stood still both times, which a
+program in it can hardly bring about. The others go on where they were.
 
-Logs are in BUILD/nested/logs. The last line is `N passed, N failed, N skipped, N retried`, and the
-exit status is 1 if anything failed or nothing passed.
+After MINUTES (40; FULL: 300) nothing new is begun. Logs are in BUILD/nested/logs. The last line is
+`N passed, N failed, N skipped, N retried`, and the exit status is 1 if anything failed or
+nothing passed.
 """
 import glob
 import os
@@ -29,7 +33,12 @@ from machine import Clock
 HERE = os.path.dirname(os.path.realpath(__file__))
 PROJECT = os.path.dirname(os.path.dirname(HERE))
 LIMIT = 120
-TOTAL = 480  # seconds of a quiet host that one machine may take for all of its scripts
+VM_LIMIT = 900  # for a script that starts many machines
+MINUTES = int(os.environ.get('MINUTES') or (300 if os.environ.get('FULL') else 40))
+MEMORY_MIB = 3072
+LATE = f'not begun within {MINUTES} min'
+RESET = 'the guest reset its machine'  # as the product says it
+STOOD_STILL = re.compile(r'nested: the machine (does not come up|no longer answers)')
 
 
 class Test:
@@ -38,18 +47,23 @@ class Test:
     def __init__(self, item):
         self.who, self.script = item.split(':', 1)
         self.item = item
-        self.label = f'{self.who} {os.path.basename(self.script)}'
+        self.label = f'{self.who.replace("+", " ")} {os.path.basename(self.script)}'
         self.tries = 0
+        self.breaks = []  # when it did not get to its end: whether the machine stood still
         self.lines = []
         self.began = None
         with open(os.path.join(PROJECT, self.script), encoding='utf-8') as f:
             own = re.search(r'^# limit: (\d+)', f.read(), re.M)
-        self.limit = int(own[1]) if own else LIMIT
+        self.limit = int(own[1]) if own else VM_LIMIT if self.who.endswith('+vm') else LIMIT
 
     def begin(self):
         self.tries += 1
         self.lines = []
         self.began = time.monotonic()
+
+    def met_reset(self, status):
+        """A guest of it ended as guests on nested SVM do now and then."""
+        return status != 0 and any(RESET in line for line in self.lines)
 
     def points(self, status):
         """(pass|fail|skip, what) of each line of TAP; a plan that is not met is a failure."""
@@ -102,6 +116,11 @@ class Report:
         self.retried.append((test.label, why))
         print(f'  again {test.label:40} {why}', flush=True)
 
+    def skip(self, tests, why):
+        for test in tests:
+            self.results.append(('skip', test.label, why))
+            print(f'  skip  {test.label:40} {why}', flush=True)
+
     def fail(self, test, why):
         self.results.append(('fail', test.label, why))
         print(f'  FAIL  {test.label:40} {why}', flush=True)
@@ -125,7 +144,8 @@ class Machine:
     def __init__(self, build, tests):
         hand_on = [n for n in os.environ if n.startswith('COVE_TEST_')] + ['COVE_BIN']
         command = ['setpriv', '--pdeathsig', 'KILL', f'{HERE}/run.sh', '--retries', '0',
-                   '--timeout', str(TOTAL), '--share', build]
+                   '--timeout', str(60 + sum(t.limit for t in tests)),
+                   '--memory', str(MEMORY_MIB), '--share', build]
         for name in hand_on:
             command += ['--env', name]
         self.process = subprocess.Popen(
@@ -152,19 +172,24 @@ class Machine:
         self.process.stdout.close()
 
 
-def run_machine(build, tests, report):
-    """Takes what it gets done off `tests`; says why it did not get any further."""
+def run_machine(build, tests, report, until):
+    """Takes what it gets done off `tests`; says why it did not get any further, and whether the
+    machine as a whole stood still."""
     machine = Machine(build, tests)
     clock = Clock()
-    current, since = None, 0.0
+    current, since, still = None, 0.0, False
     try:
         for line in machine.lines():
             now = clock.tick()
             begin = line and re.match(r'## begin (.*)', line)
             end = line and re.match(r'## end (\d+) (.*)', line)
             if begin:
+                if time.monotonic() > until:
+                    return LATE, False
                 current, since = tests[0], now
                 current.begin()
+            elif end and tests[0].met_reset(int(end[1])) and not tests[0].breaks:
+                return RESET, False
             elif end:
                 report.done(tests.pop(0), int(end[1]))
                 current = None
@@ -172,28 +197,39 @@ def run_machine(build, tests, report):
                 current.lines.append(line)
             elif line is not None:
                 print(f'      {line}', flush=True)
+            still = still or bool(line and STOOD_STILL.match(line))
             if current and now - since > current.limit:
-                return f'no end after {current.limit} s'
+                return f'no end after {current.limit} s', False
     finally:
         machine.end()
-    return 'the machine went away'
+    return ('the machine stood still' if still else 'the machine went away'), still
 
 
-def run_inside(build, items, report):
+def break_off(tests, why, still, report):
+    """The first of `tests` did not get to its end. What becomes of it, and of the others if no
+    machine comes up at all."""
+    first = tests[0]
+    first.breaks.append(still)
+    if len(first.breaks) == 1:
+        report.retry(first, why)
+        return
+    ended = tests[:1] if first.tries else tests[:]
+    del tests[:len(ended)]
+    if all(first.breaks):
+        report.skip(ended, f'{why}, twice: nested SVM in emulation')
+    else:
+        report.fail(first, why)
+
+
+def run_inside(build, items, report, until):
     tests = [Test(item) for item in items]
     while tests:
-        left = len(tests)
-        why = run_machine(build, tests, report)
-        if not tests:
-            break
-        first = tests[0]
-        if len(tests) == left and not first.tries:
-            report.fail(first, why)  # not even one test was begun: there is no machine
+        why, still = run_machine(build, tests, report, until)
+        if tests and why == LATE:
+            report.skip(tests, why)
             return
-        if first.tries == 1:
-            report.retry(first, why)
-        elif first.tries > 1:
-            report.fail(tests.pop(0), why)
+        if tests:
+            break_off(tests, why, still, report)
 
 
 def run_on_host(items, report):
@@ -211,7 +247,11 @@ def default_items():
     os.chdir(PROJECT)
     host = [f'host:{s}' for s in sorted(glob.glob('tests/nested/h[0-9]*.sh'))]
     inside = sorted(glob.glob('tests/nested/n[0-9]*.sh'))
-    return host + [f'{who}:{s}' for who in ('root', 'user') for s in inside]
+    items = host + [f'{who}:{s}' for who in ('root', 'user') for s in inside]
+    if os.environ.get('FULL'):
+        suite = sorted(glob.glob('tests/integration/t[0-9]*.sh'))
+        return items + [f'{who}+vm:{s}' for who in ('root', 'user') for s in suite]
+    return items
 
 
 def main(build, *items):
@@ -227,10 +267,10 @@ def main(build, *items):
     items = [i if ':' in i else f'root:{i}' for i in items] or default_items()
     report = Report(f'{build}/nested/logs')
     run_on_host([i for i in items if i.startswith('host:')], report)
-    run_inside(build, [i for i in items if not i.startswith('host:')], report)
-    status = report.summary()
+    run_inside(build, [i for i in items if not i.startswith('host:')], report,
+               began + MINUTES * 60)
     print(f'{time.monotonic() - began:.0f} s')
-    return status
+    return report.summary()
 
 
 if __name__ == '__main__':

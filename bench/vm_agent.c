@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vm_agent - /init of the plainest machine to compare with: loads the modules, opens one
+ * port and does what a byte on it asks for. As "true" it is a program that only ends.
+ *
+ *	e  sends an e back              x  starts /true, waits for it, sends an x
+ *	w  sends 32 MiB from memory     p  the same through a pipe, as output of a process
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB 32
+#define BLOCK 65536
+
+static char block[BLOCK];
+
+static void load_modules(void)
+{
+	FILE *f = fopen("/modules/order", "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		int fd;
+
+		line[strcspn(line, "\n")] = '\0';
+		fd = open(line, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			syscall(SYS_finit_module, fd, "", 0);
+		close(fd);
+	}
+	if (f)
+		fclose(f);
+}
+
+static int open_port(void)
+{
+	const struct timespec nap = {0, 1000000};
+	int fd;
+
+	while ((fd = open("/dev/vport0p1", O_RDWR | O_CLOEXEC)) < 0)
+		nanosleep(&nap, NULL);
+	return fd;
+}
+
+static void send_all(int fd, const char *p, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno != EINTR && errno != EAGAIN)
+			return;
+		p += done > 0 ? done : 0;
+		n -= done > 0 ? (size_t)done : 0;
+	}
+}
+
+static void start_true(void)
+{
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		char name[] = "true";
+		char *argv[] = {name, NULL};
+
+		execv("/init", argv);
+		_exit(127);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+static void send_memory(int port)
+{
+	for (int i = 0; i < MIB * (1 << 20) / BLOCK; i++)
+		send_all(port, block, BLOCK);
+}
+
+static void send_pipe(int port)
+{
+	int p[2];
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		send_memory(p[1]);
+		_exit(0);
+	}
+	close(p[1]);
+	while ((n = read(p[0], block, BLOCK)) > 0)
+		send_all(port, block, (size_t)n);
+	close(p[0]);
+	waitpid(pid, NULL, 0);
+}
+
+int main(int argc, char **argv)
+{
+	int port;
+	char c;
+
+	if (argc && strcmp(argv[0], "true") == 0)
+		return 0;
+	mkdir("/dev", 0755);
+	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
+	load_modules();
+	port = open_port();
+	send_all(port, "R", 1);
+	for (;;) {
+		if (read(port, &c, 1) != 1)
+			continue;
+		if (c == 'x')
+			start_true();
+		if (c == 'w')
+			send_memory(port);
+		else if (c == 'p')
+			send_pipe(port);
+		else
+			send_all(port, &c, 1);
+	}
+}
