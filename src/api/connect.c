@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "core/guestfile.h"
+#include "core/keeper.h"
 #include "core/secret.h"
 
 #include <fcntl.h>
@@ -69,14 +70,16 @@ static size_t keeper_env(char **env, size_t max)
 
 /*
  * The keeper forks itself away; what we started ends at once and is ours to reap. It gets
- * descriptors 0 to 3, and 4 if there are secrets. Ours are all close-on-exec; what a host
- * program left inheritable it closes itself, first thing: there is no spawn action for
- * that which both C libraries have.
+ * descriptors 0 to 3, 4 if there are secrets, and those of an image. Ours are all
+ * close-on-exec; what a host program left inheritable it closes itself, first thing:
+ * there is no spawn action for that which both C libraries have.
  */
-static int spawn(const char *file, const char *name, bool degraded, const char *state,
-		 int secrets, int report, struct cove_error *err)
+static int spawn(const char *file, const char *name, bool degraded,
+		 const struct keeper_from *start, int secrets, int report,
+		 struct cove_error *err)
 {
-	char program[] = "cove-keeper", flag[] = "--degraded", has[] = "--secrets";
+	char program[] = "cove-keeper", flag[] = "--degraded", has[] = "--secrets",
+	     image[] = "--image";
 	char *copy = strdup(name);
 	char from[2 * SPEC_NAME_MAX + 16];
 	char *argv[] = {program, copy, NULL, NULL, NULL, NULL};
@@ -93,9 +96,11 @@ static int spawn(const char *file, const char *name, bool degraded, const char *
 		argv[argc++] = flag;
 	if (secrets >= 0)
 		argv[argc++] = has;
-	if (state) {
-		snprintf(from, sizeof(from), "--state=%s", state);
+	if (start && start->state) {
+		snprintf(from, sizeof(from), "--state=%s", start->state);
 		argv[argc++] = from;
+	} else if (start) {
+		argv[argc++] = image;
 	}
 	sigemptyset(&none);
 	sigfillset(&all);
@@ -106,6 +111,8 @@ static int spawn(const char *file, const char *name, bool degraded, const char *
 	posix_spawn_file_actions_adddup2(&fa, report, 3);
 	if (secrets >= 0)
 		posix_spawn_file_actions_adddup2(&fa, secrets, 4);
+	for (int i = 0; start && !start->state && i < IMAGE_FDS; i++)
+		posix_spawn_file_actions_adddup2(&fa, start->image[i], KEEPER_IMAGE + i);
 	posix_spawnattr_init(&at);
 	posix_spawnattr_setsigmask(&at, &none);
 	posix_spawnattr_setsigdefault(&at, &all);
@@ -184,15 +191,15 @@ static int read_report(int fd, const char *name, struct cove_error *err)
 	return tip && *tip ? hint(err, "%s", tip) : code;
 }
 
-/* adddup2 of a descriptor onto itself would leave it close-on-exec, and one below 5 would
- * be written over: away with it. */
+/* adddup2 of a descriptor onto itself would leave it close-on-exec, and one that low
+ * would be written over: away with it. */
 static int move_up(int *fd)
 {
 	int high;
 
-	if (*fd < 0 || *fd > 4)
+	if (*fd < 0 || *fd >= KEEPER_FDS)
 		return 0;
-	high = fcntl(*fd, F_DUPFD_CLOEXEC, 10);
+	high = fcntl(*fd, F_DUPFD_CLOEXEC, KEEPER_FDS);
 	if (high < 0)
 		return -errno;
 	close(*fd);
@@ -200,8 +207,9 @@ static int move_up(int *fd)
 	return 0;
 }
 
-int spawn_keeper(struct store *st, const char *name, bool degraded, const char *state,
-		 const struct secrets *secrets, struct cove_error *err)
+int spawn_keeper(struct store *st, const char *name, bool degraded,
+		 const struct keeper_from *from, const struct secrets *secrets,
+		 struct cove_error *err)
 {
 	const char *file = keeper_file(err);
 	cleanup_fd int values = -1;
@@ -217,7 +225,7 @@ int spawn_keeper(struct store *st, const char *name, bool degraded, const char *
 	cleanup_fd int out = p[1];
 	if (move_up(&out) < 0 || move_up(&values) < 0)
 		return fail(err, COVE_EIO, errno, "descriptors");
-	r = spawn(file, name, degraded, state, values, out, err);
+	r = spawn(file, name, degraded, from, values, out, err);
 	close_fd(&out);
 	if (r < 0)
 		return r;

@@ -61,9 +61,17 @@ void handle_ask_clear(struct cove *s);
 int connect_keeper(struct store *st, const char *name, int *ret_fd,
 		   struct cove_error *err);
 struct secrets;
-/* state: "NAME@TAG", the memory to go on from, or NULL. */
-int spawn_keeper(struct store *st, const char *name, bool degraded, const char *state,
-		 const struct secrets *secrets, struct cove_error *err);
+#define KEEPER_FDS 9 /* what a keeper may get has numbers below that */
+/* What it goes on from: the memory of a snapshot, or an image (core/keeper.h) whose
+ * descriptors are not below KEEPER_FDS. */
+struct keeper_from {
+	const char *state; /* "NAME@TAG"; or NULL */
+	int image[4];
+};
+/* from: NULL: it begins. */
+int spawn_keeper(struct store *st, const char *name, bool degraded,
+		 const struct keeper_from *from, const struct secrets *secrets,
+		 struct cove_error *err);
 
 /* secret.c: the values that a sandbox starts with (*ret NULL: it has none), with their
  * placeholders. name NULL: a one-shot. */

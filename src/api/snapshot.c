@@ -82,6 +82,21 @@ static int open_live_cut(struct cut *c, struct store *st, const char *name,
 	return r;
 }
 
+int snapshot_for_forks(struct store *st, const char *name, const char *tag,
+		       struct memory_keep *keep, struct cove_error *err)
+{
+	struct cut c;
+	int r = open_live_cut(&c, st, name, err);
+
+	keep->dir = -1;
+	if (r < 0)
+		return r;
+	c.keep = keep;
+	r = snapshot_take(&c, tag, "for cove fork", err);
+	cut_clear(&c);
+	return r;
+}
+
 int cove_snapshot_with(const char *name, const char *tag,
 		       const struct cove_snapshot_options *opt, struct cove_error *err)
 {
@@ -143,24 +158,31 @@ static bool has_memory(const struct cut *c, const char *tag)
 	return noted || (dir >= 0 && memory_size(dir) >= 0);
 }
 
-int start_from_memory(struct store *st, const char *name, const char *from,
-		      const char *tag, struct cove_error *err)
+int start_from(struct store *st, const char *name, const struct keeper_from *from,
+	       struct cove_error *err)
 {
 	const struct cove_start_options o = {.size = sizeof(o)};
-	char state[2 * SPEC_NAME_MAX + 2];
 	struct secrets *secrets = NULL;
 	struct spec spec;
 	int r = store_load(st, name, &spec, err);
 
 	if (r < 0)
 		return r;
-	snprintf(state, sizeof(state), "%s@%s", from, tag);
 	r = start_secrets(&secrets, st, name, &spec, &o, err);
 	if (r == 0)
-		r = spawn_keeper(st, name, false, state, secrets, err);
+		r = spawn_keeper(st, name, false, from, secrets, err);
 	secrets_free(secrets);
 	spec_clear(&spec);
 	return r;
+}
+
+static int start_from_memory(struct store *st, const char *name, const char *tag,
+			     struct cove_error *err)
+{
+	char state[2 * SPEC_NAME_MAX + 2];
+
+	snprintf(state, sizeof(state), "%s@%s", name, tag);
+	return start_from(st, name, &(struct keeper_from){.state = state}, err);
 }
 
 /* Everything that can be wrong with it is found before anything is changed. */
@@ -191,7 +213,7 @@ int cove_restore_with(const char *name, const char *tag, uint32_t flags,
 	else if (r == COVE_ESTATE && !err->hint[0])
 		hint(err, "'cove stop %s' first", name);
 	cut_clear(&c);
-	if (r == 0 && memory && start_from_memory(&st, name, name, tag, err) < 0)
+	if (r == 0 && memory && start_from_memory(&st, name, tag, err) < 0)
 		r = wrap(err, "its files are restored, but it does not go on");
 	store_close(&st);
 	return r;

@@ -44,10 +44,17 @@ struct place_file {
 			  out */
 };
 
+/* A saved machine as files that many can go on from at once. */
+struct place_image {
+	int ram, state, tables; /* to be read only */
+};
+
 /* A saved machine to go on from, instead of a new one. */
 struct place_state {
-	int file;           /* sealed, see vm/state.h */
-	const uint8_t *key; /* 32 bytes */
+	int file;                 /* sealed, see vm/state.h; -1: it is an image */
+	const uint8_t *key;       /* 32 bytes */
+	struct place_image image; /* without a file */
+	const json_t *head;       /* of an image: what its file began with */
 };
 
 struct place_config {
@@ -149,6 +156,10 @@ struct place_saver {
 	 */
 	int (*check)(const struct place_config *c, const json_t *machine,
 		     struct cove_error *err);
+	/* What was saved as an image for forks, and its description. The descriptors are
+	 * the caller's to close, after a failure too. Of the config, see above. */
+	int (*share)(const struct place_config *c, const struct place_state *from,
+		     struct place_image *ret, json_t **ret_head, struct cove_error *err);
 	/* Instead of setup(), for a guest that goes on: what RESUME has to say. */
 	int (*resume)(const struct place *p, const struct place_config *c,
 		      struct wire_out *o, struct cove_error *err);

@@ -27,6 +27,7 @@
 #include "os/program.h"
 
 #include <fcntl.h>
+#include <sodium/randombytes.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -216,7 +217,8 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 	if (!p->vm->host.kvm)
 		vm_tell_emulated(c->cache_dir);
 	if (c->state)
-		r = vm_start_saved(p, c, ch, err);
+		r = c->state->file < 0 ? vm_start_shared(p, c, ch, err)
+				       : vm_start_saved(p, c, ch, err);
 	else
 		r = start_from_template(p, c, ch, &broken, err);
 	if (r < 0 && !c->state && broken) {
@@ -226,6 +228,8 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 	}
 	if (r < 0 || vm_watch(p, err) < 0)
 		return err->code;
+	if (c->state) /* the stream of connections begins anew */
+		randombytes_buf(p->net_nonce, sizeof(p->net_nonce));
 	p->link = take_fd(&ch->link[0]);
 	p->silence_ms = VM_SILENCE_MS;
 	p->up_ms = VM_UP_MS;
@@ -240,6 +244,7 @@ static void vm_release(struct place *p)
 	if (p->vm) {
 		take_back(p, NULL);
 		close_fd(&p->vm->fs_tables);
+		close_fd(&p->vm->image);
 	}
 	free(p->vm);
 	p->vm = NULL;
@@ -256,7 +261,7 @@ static int vm_start(struct place *p, const struct place_config *c, struct cove_e
 	if (!p->vm)
 		return fail_nomem(err);
 	p->vm->fs = place_none();
-	p->vm->lifeline = p->vm->unused_net = p->vm->fs_control = -1;
+	p->vm->lifeline = p->vm->unused_net = p->vm->fs_control = p->vm->image = -1;
 	p->vm->fs_tables = memfd_create("cove-fs-tables", MFD_CLOEXEC);
 	p->vm->qmp.fd = p->vm->template.lock = p->vm->template.held = -1;
 	vm_channels_init(&ch);

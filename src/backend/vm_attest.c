@@ -201,18 +201,22 @@ static void template(struct report *r, const struct vm *vm, int proc)
 {
 	uint64_t mapped = 0, shared = 1;
 	int all = 0, writing = 1;
+	struct stat file = vm->template.ram;
 	char text[160];
 
-	if (!vm->restored)
+	if (!vm->restored && vm->image < 0)
 		return;
 	/* It may have been removed since. */
-	count_descriptors(proc, &vm->template.ram, &all, &writing);
-	count_mappings(proc, &vm->template.ram, &mapped, &shared);
+	if (vm->image >= 0 && fstat(vm->image, &file) < 0)
+		return;
+	count_descriptors(proc, &file, &all, &writing);
+	count_mappings(proc, &file, &mapped, &shared);
 	snprintf(text, sizeof(text),
 		 "%" PRIu64 " MiB private, %" PRIu64 " shared; of %d descriptors %d can "
 		 "write",
 		 mapped >> 20, shared >> 20, all, writing);
-	attest_item(r, "QEMU: template", "mapped privately, not writable", text,
+	attest_item(r, vm->image < 0 ? "QEMU: template" : "QEMU: memory of forks",
+		    "mapped privately, not writable", text,
 		    mapped == vm->host.memory && !shared && !writing);
 }
 

@@ -9,6 +9,7 @@
 #include "vm/processor.h"
 #include "vm/qemu.h"
 #include "vm/qmp.h"
+#include "vm/state.h"
 #include "vm/template.h"
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
@@ -52,11 +53,13 @@ struct vm {
 	int fs_control, fs_tables; /* of cove-fs, see fs/serve.h */
 	struct vm_stilling stilling;
 	struct migrate saving;
+	int image; /* the memory that it shares with other forks; -1: none */
 };
 
 /* The other ends of what the monitor gets. */
 struct vm_channels {
 	int lifeline[2], console[2], qmp[2], link[2], fs[2], net[2];
+	int ram; /* what QEMU finds as its memory file; -1: what lies there */
 };
 
 /* vm_probe.c */
@@ -91,6 +94,17 @@ int vm_launch_all(struct place *p, const struct place_config *c,
 extern const struct place_saver vm_saver;
 int vm_start_saved(struct place *p, const struct place_config *c, struct vm_channels *ch,
 		   struct cove_error *err);
+/* The host becomes one for that machine, or it is refused. */
+int vm_adopt(struct vm_host *h, const json_t *machine, struct cove_error *err);
+/* What is left of the seal goes to QEMU, which waits for it. */
+int vm_load(struct qmp *q, struct seal *s, int timeout_ms, struct cove_error *err);
+int vm_copy_tables(int from, int to, struct cove_error *err);
+
+/* vm_share.c: an image for forks, and going on from one. */
+int vm_share(const struct place_config *c, const struct place_state *from,
+	     struct place_image *ret, json_t **ret_head, struct cove_error *err);
+int vm_start_shared(struct place *p, const struct place_config *c, struct vm_channels *ch,
+		    struct cove_error *err);
 
 /* vm_end.c: how it ended, and what its console said last. */
 void vm_explain(struct place *p, enum place_trouble t, struct cove_error *why);

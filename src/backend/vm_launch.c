@@ -107,7 +107,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 {
 	struct cgroup_limits limits = vm_cgroup_limits(c->spec, root->host);
 	bool shared = m->incoming && !m->saved;
-	char kvm_number[12] = "-";
+	char kvm_number[12] = "-", ram[16];
 	const char *argv[QEMU_ARGS_MAX + 4] = {"cove-vmm", shared ? "shared" : "own",
 					       kvm_number};
 	cleanup_fd int swap = -1, kvm = -1;
@@ -153,12 +153,17 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	vmm.fsize = largest_file(root->host, m, disks.bytes);
 	if (kvm >= 0)
 		snprintf(kvm_number, sizeof(kvm_number), "%d", pass(&vmm, kvm));
+	if (ch->ram >= 0) {
+		snprintf(ram, sizeof(ram), "ram=%d", pass(&vmm, ch->ram));
+		argv[1] = ram;
+	}
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
 	memcpy(argv + 3, args.v, (args.n + 1) * sizeof(argv[0]));
 	r = proc_launch(p, c, &vmm, err);
 	close_fd(&ch->console[0]);
-	for (size_t i = 0; i < sizeof(*ch) / sizeof(ch->lifeline); i++)
-		close_fd((int *)ch + 2 * i + 1);
+	for (int *far = (int *)ch + 1; far < &ch->ram; far += 2)
+		close_fd(far);
+	close_fd(&ch->ram);
 	return r;
 }

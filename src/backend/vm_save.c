@@ -61,7 +61,7 @@ static int ask_fs(const struct vm *vm, char what, struct cove_error *err)
 	return result < 0 ? fail(err, COVE_EIO, -result, "cove-fs: its tables") : 0;
 }
 
-static int copy_file(int from, int to)
+int vm_copy_tables(int from, int to, struct cove_error *err)
 {
 	uint8_t *buf = malloc(COPY);
 	ssize_t n = buf ? 1 : -1;
@@ -73,7 +73,9 @@ static int copy_file(int from, int to)
 		at += n;
 	}
 	free(buf);
-	return r < 0 ? r : n < 0 ? -errno : 0;
+	if (r == 0 && n < 0)
+		r = -errno;
+	return r < 0 ? fail(err, COVE_EIO, -r, "the tables of cove-fs") : 0;
 }
 
 /* ---- saving --------------------------------------------------------------------- */
@@ -106,8 +108,6 @@ static json_t *describe(const struct vm_host *h)
 static int save_start(struct place *p, int to, int tables, json_t **ret_machine,
 		      struct cove_error *err)
 {
-	int r;
-
 	if (p->vm->host.swap) {
 		fail(err, COVE_EUNSUPPORTED, 0,
 		     "memory cannot be saved: a part of it may be on the swap disk");
@@ -115,10 +115,8 @@ static int save_start(struct place *p, int to, int tables, json_t **ret_machine,
 	}
 	if (ask_fs(p->vm, FS_SAVE, err) < 0)
 		return err->code;
-	r = copy_file(p->vm->fs_tables, tables);
-	if (r < 0)
-		return fail(err, COVE_EIO, -r, "the tables of cove-fs");
-	if (migrate_begin(&p->vm->saving, &p->vm->qmp, MIGRATE_OUT, to, false, err) < 0)
+	if (vm_copy_tables(p->vm->fs_tables, tables, err) < 0 ||
+	    migrate_begin(&p->vm->saving, &p->vm->qmp, MIGRATE_OUT, to, false, err) < 0)
 		return err->code;
 	*ret_machine = describe(&p->vm->host);
 	return *ret_machine ? 0 : fail_nomem(err);
@@ -155,7 +153,7 @@ static int check_size(const struct vm_host *h, const struct state_machine *m,
 	return 0;
 }
 
-static int adopt(struct vm_host *h, const json_t *machine, struct cove_error *err)
+int vm_adopt(struct vm_host *h, const json_t *machine, struct cove_error *err)
 {
 	struct state_machine m;
 
@@ -241,16 +239,16 @@ static int feeder_done(pid_t *pid, struct cove_error *err)
 	return fail(err, COVE_EIO, 0, "QEMU does not take the saved memory");
 }
 
-static int load(struct qmp *q, int from, struct cove_error *err)
+static int take_in(struct qmp *q, int from, int timeout_ms, struct cove_error *err)
 {
 	struct migrate m;
 
 	if (migrate_begin(&m, q, MIGRATE_IN, from, false, err) < 0)
 		return err->code;
-	return migrate_wait(&m, q, LOAD_MS, err);
+	return migrate_wait(&m, q, timeout_ms, err);
 }
 
-static int run(struct vm *vm, struct seal *s, struct cove_error *err)
+int vm_load(struct qmp *q, struct seal *s, int timeout_ms, struct cove_error *err)
 {
 	cleanup_fd int from = -1;
 	pid_t feeder = -1;
@@ -258,15 +256,13 @@ static int run(struct vm *vm, struct seal *s, struct cove_error *err)
 
 	if (start_feeder(s, &feeder, &from, err) < 0)
 		return err->code;
-	r = load(&vm->qmp, from, err);
+	r = take_in(q, from, timeout_ms, err);
 	close_fd(&from);
-	if (r < 0)
-		kill(feeder, SIGKILL);
 	if (r == 0)
-		r = feeder_done(&feeder, err);
-	else
-		waitpid(feeder, NULL, 0);
-	return r < 0 ? r : qmp_call(&vm->qmp, "cont", NULL, NULL, err);
+		return feeder_done(&feeder, err);
+	kill(feeder, SIGKILL);
+	waitpid(feeder, NULL, 0);
+	return r;
 }
 
 int vm_start_saved(struct place *p, const struct place_config *c, struct vm_channels *ch,
@@ -282,7 +278,7 @@ int vm_start_saved(struct place *p, const struct place_config *c, struct vm_chan
 		return fail(err, COVE_EIO, errno, "the saved memory");
 	r = state_open(&s, file, c->state->key, &head, vm->fs_tables, err);
 	if (r == 0)
-		r = adopt(&vm->host, json_object_get(head, "machine"), err);
+		r = vm_adopt(&vm->host, json_object_get(head, "machine"), err);
 	if (r == 0 && lseek(vm->fs_tables, 0, SEEK_SET) < 0)
 		r = fail(err, COVE_EIO, errno, "the tables of cove-fs");
 	json_decref(head);
@@ -294,10 +290,10 @@ int vm_start_saved(struct place *p, const struct place_config *c, struct vm_chan
 		r = vm_launch_all(p, c, &root, &m, ch, err);
 	}
 	if (r == 0)
-		r = run(vm, &s, err);
-	seal_clear(&s);
+		r = vm_load(&vm->qmp, &s, LOAD_MS, err);
 	if (r == 0)
-		randombytes_buf(p->net_nonce, sizeof(p->net_nonce));
+		r = qmp_call(&vm->qmp, "cont", NULL, NULL, err);
+	seal_clear(&s);
 	return r;
 }
 
@@ -306,7 +302,7 @@ static int check(const struct place_config *c, const json_t *machine,
 {
 	struct vm_host h;
 
-	return vm_gather(&h, c, err) < 0 ? err->code : adopt(&h, machine, err);
+	return vm_gather(&h, c, err) < 0 ? err->code : vm_adopt(&h, machine, err);
 }
 
 /* What is different in another life. */
@@ -336,5 +332,6 @@ const struct place_saver vm_saver = {
 	.start = save_start,
 	.poll = save_poll,
 	.check = check,
+	.share = vm_share,
 	.resume = resume,
 };

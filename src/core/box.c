@@ -131,20 +131,42 @@ int box_prepare(const struct spec *s, const struct store *st, struct cove_error 
 	return be->prepare ? be->prepare(&c, err) : 0;
 }
 
+static int pick_saver(const struct spec *s, const struct store *st,
+		      struct place_config *c, const struct place_saver **ret,
+		      struct cove_error *err)
+{
+	const struct backend *be;
+
+	if (host_config(c, s, st, err) < 0 || backend_pick(&be, c, err) < 0)
+		return err->code;
+	*ret = be->saver;
+	return be->saver ? 0
+			 : fail(err, COVE_ESTATE, 0,
+				"the memory is a machine's, and this is backend %s",
+				be->name);
+}
+
 int box_check_state(const struct spec *s, const struct store *st, const json_t *head,
 		    struct cove_error *err)
 {
-	const struct backend *be;
+	const struct place_saver *saver;
 	struct place_config c;
 
-	if (host_config(&c, s, st, err) < 0 || backend_pick(&be, &c, err) < 0)
+	if (pick_saver(s, st, &c, &saver, err) < 0)
 		return err->code;
-	if (!be->saver)
-		return fail(err, COVE_ESTATE, 0,
-			    "the memory is a machine's, and this is "
-			    "backend %s",
-			    be->name);
-	return be->saver->check(&c, json_object_get(head, "machine"), err);
+	return saver->check(&c, json_object_get(head, "machine"), err);
+}
+
+int box_share(const struct spec *s, const struct store *st,
+	      const struct place_state *from, struct place_image *ret, json_t **ret_head,
+	      struct cove_error *err)
+{
+	const struct place_saver *saver;
+	struct place_config c;
+
+	if (pick_saver(s, st, &c, &saver, err) < 0)
+		return err->code;
+	return saver->share(&c, from, ret, ret_head, err);
 }
 
 int box_probe(const struct backend *be, const struct store *st, json_t *checks,

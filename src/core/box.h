@@ -69,6 +69,10 @@ int box_prepare(const struct spec *s, const struct store *st, struct cove_error 
 /* Can a saved machine, as its head describes it, go on here? */
 int box_check_state(const struct spec *s, const struct store *st, const json_t *head,
 		    struct cove_error *err);
+/* Saved memory as an image that many can go on from, see backend.h. */
+int box_share(const struct spec *s, const struct store *st,
+	      const struct place_state *from, struct place_image *ret, json_t **ret_head,
+	      struct cove_error *err);
 int box_probe(const struct backend *be, const struct store *st, json_t *checks,
 	      struct cove_error *err);
 

@@ -30,6 +30,7 @@ struct cut {
 	struct volume_locks volumes; /* of it, for whoever copies them */
 	struct session *keeper;      /* of a running one: holds it still */
 	bool memory;                 /* ... such that its memory can be saved */
+	struct memory_keep *keep;    /* ... and only be read by us; or NULL */
 	int64_t renew_at;
 	struct cove_error broken; /* why the cut is worth nothing; code 0: it holds */
 };

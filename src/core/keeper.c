@@ -94,7 +94,8 @@ static int setup(struct keeper *k, const struct keeper_options *o, struct cove_e
 	if (store_open(&k->store, err) < 0 ||
 	    store_load(&k->store, o->name, &spec, err) < 0)
 		return err->code;
-	if (o->state && restore_open(k, o->state, err) < 0) {
+	if ((o->state && restore_open(k, o->state, err) < 0) ||
+	    (o->image && restore_image(k, err) < 0)) {
 		spec_clear(&spec);
 		return err->code;
 	}

@@ -25,7 +25,12 @@ struct keeper_options {
 	bool degraded;
 	int secrets, report;
 	const char *state; /* "NAME@TAG": go on from that snapshot's memory; or NULL */
+	bool image;        /* go on from an image: descriptors from KEEPER_IMAGE on */
 };
+
+/* Memory, state of devices and tables (backend.h), and the description, as JSON. */
+#define KEEPER_IMAGE 5
+enum { IMAGE_RAM, IMAGE_STATE, IMAGE_TABLES, IMAGE_HEAD, IMAGE_FDS };
 int keeper_run(const struct keeper_options *o);
 
 #endif

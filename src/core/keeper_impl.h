@@ -217,6 +217,7 @@ json_t *verb_save(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_saved(struct keeper *k, json_t *args, struct cove_error *err);
 /* from: "NAME@TAG". What it was is known before the start, and used after it. */
 int restore_open(struct keeper *k, const char *from, struct cove_error *err);
+int restore_image(struct keeper *k, struct cove_error *err); /* of a fork */
 void restore_adopt(struct keeper *k);
 void restore_used(struct keeper *k); /* it has been started: wipes the key */
 void restore_clear(struct keeper *k);

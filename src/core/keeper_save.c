@@ -18,6 +18,7 @@
  */
 #include "core/keeper_impl.h"
 
+#include "base/io.h"
 #include "base/util.h"
 #include "core/snapshot_memory.h"
 #include "vm/state.h"
@@ -286,18 +287,51 @@ static int open_state(struct keeper *k, struct restoring *r, const char *from,
 	return e;
 }
 
-int restore_open(struct keeper *k, const char *from, struct cove_error *err)
+static struct restoring *begin_restore(struct keeper *k, struct cove_error *err)
 {
 	struct restoring *r = calloc(1, sizeof(*r));
 
-	if (!r)
-		return fail_nomem(err);
+	if (!r) {
+		fail_nomem(err);
+		return NULL;
+	}
 	r->file = -1;
+	r->state = (struct place_state){
+		.file = -1, .key = r->key, .image = {-1, -1, -1}
+        };
 	k->restoring = r;
-	if (open_state(k, r, from, err) < 0)
-		return err->code;
-	r->state = (struct place_state){r->file, r->key};
 	k->box.state = &r->state;
+	return r;
+}
+
+int restore_open(struct keeper *k, const char *from, struct cove_error *err)
+{
+	struct restoring *r = begin_restore(k, err);
+
+	if (!r || open_state(k, r, from, err) < 0)
+		return err->code;
+	r->state.file = r->file;
+	k->box.state_stream = restore_stream(k);
+	return 0;
+}
+
+/* Whoever forks has opened the seal, for all of them. */
+int restore_image(struct keeper *k, struct cove_error *err)
+{
+	struct restoring *r = begin_restore(k, err);
+	cleanup_fd int head = KEEPER_IMAGE + IMAGE_HEAD;
+	cleanup_buf struct buf text = BUF_INIT(STATE_HEAD_MAX);
+
+	if (!r)
+		return err->code;
+	r->state.image =
+		(struct place_image){KEEPER_IMAGE + IMAGE_RAM, KEEPER_IMAGE + IMAGE_STATE,
+				     KEEPER_IMAGE + IMAGE_TABLES};
+	if (lseek(head, 0, SEEK_SET) == 0 && read_fd(head, &text) == 0 && text.data)
+		r->head = json_loadb(text.data, text.len, 0, NULL);
+	if (!json_is_object(r->head))
+		return fail(err, COVE_EDAMAGED, 0, "the image of the fork");
+	r->state.head = r->head;
 	k->box.state_stream = restore_stream(k);
 	return 0;
 }
@@ -347,6 +381,9 @@ void restore_used(struct keeper *k)
 	close_fd(&r->file);
 	sodium_memzero(r->key, sizeof(r->key));
 	r->state.file = -1;
+	close_fd(&r->state.image.ram);
+	close_fd(&r->state.image.state);
+	close_fd(&r->state.image.tables);
 }
 
 void restore_clear(struct keeper *k)

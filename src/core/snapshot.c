@@ -131,6 +131,20 @@ static json_t *make_meta(const struct making *m)
 			 m->c->memory ? json_integer((json_int_t)m->memory) : NULL);
 }
 
+/* For forks it is not to be found by anybody else, even if they are cut off. */
+static int put_key(struct making *m, struct cove_error *err)
+{
+	struct memory_keep *keep = m->c->keep;
+
+	if (!keep)
+		return memory_write_key(m->c->store, m->dir, m->key, err);
+	memcpy(keep->key, m->key, SEAL_KEY);
+	keep->dir = fcntl(m->dir, F_DUPFD_CLOEXEC, 0);
+	return keep->dir < 0 || snapshot_mark_forking(m->dir) < 0
+		       ? fail(err, COVE_EIO, errno, "mark the snapshot")
+		       : 0;
+}
+
 /* Everything, and on disk, while the sandbox holds still: pages that are mapped inside
  * are clean afterwards, so that a later write shows in the times of its file. */
 static int fill(struct making *m, struct cove_error *err)
@@ -145,8 +159,7 @@ static int fill(struct making *m, struct cove_error *err)
 	if (cut_copy_units(&m->tree, m->c->files, m->dir, err) < 0 ||
 	    copy_volumes(m, err) < 0 || (m->tree.note && save_note(m, err) < 0) ||
 	    write_json(m->dir, SNAPSHOT_META, make_meta(m), err) < 0 ||
-	    (m->c->memory && memory_write_key(m->c->store, m->dir, m->key, err) < 0) ||
-	    sync_all(m->dir, err) < 0)
+	    (m->c->memory && put_key(m, err) < 0) || sync_all(m->dir, err) < 0)
 		return err->code;
 	return cut_release(m->c, err);
 }
@@ -170,6 +183,8 @@ static int make(struct making *m, int snapshots, struct cove_error *err)
 	}
 	if (fsync(snapshots) < 0)
 		return fail(err, COVE_EIO, errno, "sync snapshot %s", m->tag);
+	if (m->c->keep)
+		return 0;
 	r = snapshot_set_parent(m->c->record, m->tag);
 	return r < 0 ? fail(err, COVE_EIO, -r, "note snapshot %s", m->tag) : 0;
 }

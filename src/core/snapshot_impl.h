@@ -21,6 +21,11 @@ json_t *snapshot_load_meta(int dir, const char *tag, struct cove_error *err);
 int snapshot_load_spec(int dir, const char *tag, struct spec *ret,
 		       struct cove_error *err);
 
+/* One that `cove fork` makes for itself: with this file in it, and a lock on the open
+ * directory for as long as it is used. Others do not see it, and remove it afterwards. */
+int snapshot_mark_forking(int dir); /* -1 with errno */
+bool snapshot_is_forking(int snapshots, const char *tag);
+
 /* The tag in record/parent; "" if there is none. */
 void snapshot_parent(int record, char out[SPEC_NAME_MAX + 1]);
 int snapshot_set_parent(int record, const char *tag); /* -errno */

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -68,6 +69,51 @@ void sweep_dots(int dir)
 		closedir(d);
 }
 
+/* ---- of forks ------------------------------------------------------------------- */
+
+#define FORKING "forking"
+
+int snapshot_mark_forking(int dir)
+{
+	cleanup_fd int fd =
+		openat(dir, FORKING, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -1 : flock(dir, LOCK_EX | LOCK_NB);
+}
+
+bool snapshot_is_forking(int snapshots, const char *tag)
+{
+	char path[SPEC_NAME_MAX + 16];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%.*s/" FORKING, SPEC_NAME_MAX, tag);
+	return fstatat(snapshots, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Whoever made it was killed: it holds no lock any more. */
+static void drop_abandoned(int snapshots, const char *tag)
+{
+	cleanup_fd int dir = openat(snapshots, tag, OPEN_DIR);
+
+	if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+		remove_tree_at(snapshots, tag);
+}
+
+static void sweep_forks(int snapshots)
+{
+	int fd = openat(snapshots, ".", OPEN_DIR);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d)
+		closep(&fd);
+	while (d && (e = readdir(d)))
+		if (spec_name_ok(e->d_name) && snapshot_is_forking(snapshots, e->d_name))
+			drop_abandoned(snapshots, e->d_name);
+	if (d)
+		closedir(d);
+}
+
 /* ---- finding -------------------------------------------------------------------- */
 
 int snapshot_check_tag(const char *tag, struct cove_error *err)
@@ -89,8 +135,10 @@ int snapshots_dir(int record, bool make, struct cove_error *err)
 	fd = openat(record, SNAPSHOTS, OPEN_DIR);
 	if (fd < 0)
 		return fail(err, COVE_EIO, errno, "open %s", SNAPSHOTS);
-	if (make)
+	if (make) {
 		sweep_dots(fd);
+		sweep_forks(fd);
+	}
 	return fd;
 }
 
@@ -193,7 +241,7 @@ static int collect(DIR *d, json_t ***ret, size_t *ret_n, struct cove_error *err)
 	while ((e = readdir(d))) {
 		json_t **more;
 
-		if (!spec_name_ok(e->d_name))
+		if (!spec_name_ok(e->d_name) || snapshot_is_forking(dirfd(d), e->d_name))
 			continue;
 		more = realloc(*ret, (*ret_n + 1) * sizeof(**ret));
 		if (!more)

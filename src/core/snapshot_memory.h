@@ -22,6 +22,13 @@
 #define SAVE_PIPE "save.memory" /* in RUN/NAME, see keeper_save.c */
 #define SAVE_TABLES "save.tables"
 
+/* Memory that is saved for the caller alone: its key is in no file. dir: the snapshot,
+ * locked (snapshot_impl.h); the caller's to close. */
+struct memory_keep {
+	uint8_t key[SEAL_KEY];
+	int dir;
+};
+
 /* Into the snapshot that is being made at dir. c: held, for memory. *ret: bytes. key:
  * made here, the caller's to wipe. */
 int memory_save(struct cut *c, int dir, uint8_t key[SEAL_KEY], uint64_t *ret,

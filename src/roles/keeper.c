@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cove-keeper NAME [--degraded] [--secrets] [--state=NAME@TAG] - started by libcove for a
- * named sandbox, never by hand.
+ * cove-keeper NAME [--degraded] [--secrets] [--state=NAME@TAG | --image] - started by
+ * libcove for a named sandbox, never by hand.
  *
  * Descriptor 3 gets the result of the start, with --secrets 4 holds the values of its
- * secrets, 0 to 2 are /dev/null; the environment holds only where the files are.
+ * secrets, with --image those from 5 on are what it goes on from, 0 to 2 are /dev/null;
+ * the environment holds only where the files are.
  */
 #include "core/keeper.h"
 
@@ -37,6 +38,8 @@ static const char *value_of(int argc, char **argv, const char *prefix)
 int main(int argc, char **argv)
 {
 	bool secrets = has_flag(argc, argv, "--secrets");
+	bool image = has_flag(argc, argv, "--image");
+	unsigned last = image ? KEEPER_IMAGE + IMAGE_FDS - 1 : secrets ? 4 : 3;
 	struct rlimit nofile;
 
 	if (argc < 2 || fcntl(3, F_GETFD) < 0) {
@@ -46,8 +49,10 @@ int main(int argc, char **argv)
 	}
 	/* The program that uses libcove may have inheritable descriptors; they must not
 	 * live on in here (see spawn() in api/connect.c), nor ever reach a sandbox. */
-	if (syscall(SYS_close_range, secrets ? 5u : 4u, ~0u, 0) < 0)
+	if (syscall(SYS_close_range, last + 1, ~0u, 0) < 0)
 		return 125;
+	if (!secrets)
+		close(4);
 	/* Away from the starter: nobody's child, no terminal, no directory kept busy. */
 	switch (fork()) {
 	case -1:
@@ -58,8 +63,9 @@ int main(int argc, char **argv)
 		_exit(0);
 	}
 	fcntl(3, F_SETFD, FD_CLOEXEC);
-	if (secrets && fcntl(4, F_SETFD, FD_CLOEXEC) < 0)
-		return 125;
+	for (unsigned fd = secrets ? 4 : 5; fd <= last; fd++)
+		if (fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
+			return 125;
 	umask(077);
 	if (chdir("/") < 0)
 		return 125;
@@ -73,5 +79,6 @@ int main(int argc, char **argv)
 		.secrets = secrets ? 4 : -1,
 		.report = 3,
 		.state = value_of(argc, argv, "--state="),
+		.image = image,
 	});
 }

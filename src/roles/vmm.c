@@ -3,10 +3,10 @@
  * cove-vmm - the first process of a machine's own namespaces: starts the monitor (QEMU),
  * keeps the last lines of its console, and ends with whoever asked for it.
  *
- *	cove-vmm shared|own KVM PROGRAM ARG...
+ *	cove-vmm shared|own|ram=N KVM PROGRAM ARG...
  *
- * shared: its memory file is a template, see vmm_open.c. KVM: the number of an opened
- * /dev/kvm, or - for none.
+ * shared: its memory file is a template, see vmm_open.c; ram=N: it is descriptor N. KVM:
+ * the number of an opened /dev/kvm, or - for none.
  * Descriptor 3 is the lifeline: when its other end closes, however that happens, we end,
  * and the kernel kills the monitor with the namespace. A packet on it asks for the last
  * of the console. Descriptor 4 is the console's far end. These and KVM stay with us; the
@@ -113,6 +113,8 @@ static int start(struct child *c, int *ret_errors)
 	fcntl(CONSOLE, F_SETFD, FD_CLOEXEC);
 	if (c->opens.kvm >= 0)
 		fcntl(c->opens.kvm, F_SETFD, FD_CLOEXEC);
+	if (c->opens.ram >= 0)
+		fcntl(c->opens.ram, F_SETFD, FD_CLOEXEC);
 	*ret_errors = errors[0];
 	return clone(become_monitor, stack + sizeof(stack),
 		     CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, c);
@@ -145,13 +147,18 @@ static void leave_caller(void)
 
 static bool parse(struct child *c, int argc, char **argv)
 {
-	if (argc < 4 || (strcmp(argv[1], "shared") != 0 && strcmp(argv[1], "own") != 0))
+	bool ram = argc > 3 && strncmp(argv[1], "ram=", 4) == 0;
+
+	if (argc < 4 ||
+	    (!ram && strcmp(argv[1], "shared") != 0 && strcmp(argv[1], "own") != 0))
 		return false;
 	c->argv = argv + 3;
-	c->opens.shared = strcmp(argv[1], "shared") == 0;
+	c->opens.shared = ram || strcmp(argv[1], "shared") == 0;
+	c->opens.ram = ram ? (int)strtol(argv[1] + 4, NULL, 10) : -1;
 	c->opens.kvm = strcmp(argv[2], "-") == 0 ? -1 : (int)strtol(argv[2], NULL, 10);
 	c->opens.listener = -1;
-	return c->opens.kvm < 0 || c->opens.kvm > CONSOLE;
+	return (c->opens.kvm < 0 || c->opens.kvm > CONSOLE) &&
+	       (!ram || c->opens.ram > CONSOLE);
 }
 
 int main(int argc, char **argv)

@@ -14,6 +14,7 @@ int vmm_leave_to_us(void);
 /* What QEMU may open for writing, see vmm_open.c. */
 struct vmm_open {
 	bool shared;  /* its memory file is one that others map too */
+	int ram;      /* its memory file, whatever lies at the name; -1: that */
 	int kvm;      /* /dev/kvm, opened by who may; -1: none */
 	int listener; /* where it asks; -1: nothing is asked of us */
 };

@@ -107,6 +107,8 @@ static int open_known(const struct vmm_open *o, const struct seccomp_notif *n,
 	for (size_t i = 0; o->shared && i < ARRAY_LEN(files); i++)
 		if (strcmp(path, files[i].path) == 0) {
 			*ret_number = files[i].number;
+			if (files[i].number == VMM_MEMORY_FD && o->ram >= 0)
+				return fcntl(o->ram, F_DUPFD_CLOEXEC, 0);
 			return open(path, files[i].flags | O_CLOEXEC);
 		}
 	return -1;

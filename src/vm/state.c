@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define HEAD_MAX 65536u
 #define TABLES_MAX (256u << 20)
 #define COPY_SIZE (64u * 1024)
 
@@ -65,7 +64,7 @@ static int put_head(struct seal *s, const json_t *head)
 {
 	char *text = json_dumps(head, JSON_COMPACT);
 	size_t n = text ? strlen(text) : 0;
-	int r = !text ? -ENOMEM : n > HEAD_MAX ? -E2BIG : put_number(s, n, 4);
+	int r = !text ? -ENOMEM : n > STATE_HEAD_MAX ? -E2BIG : put_number(s, n, 4);
 
 	if (r == 0)
 		r = seal_write(s, text, n);
@@ -138,7 +137,7 @@ static int take_head(struct seal *s, json_t **ret)
 	int r = take_number(s, &n, 4);
 	char *text;
 
-	if (r < 0 || n > HEAD_MAX)
+	if (r < 0 || n > STATE_HEAD_MAX)
 		return r < 0 ? r : -EBADMSG;
 	text = malloc((size_t)n + 1);
 	if (!text)

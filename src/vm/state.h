@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #define STATE_QEMU_MAX 80
+#define STATE_HEAD_MAX 65536u
 
 /* What must be the same where it goes on. */
 struct state_machine {

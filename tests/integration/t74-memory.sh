@@ -9,8 +9,19 @@ have ROOT && net_world
 REC=$COVE_HOME/sandboxes
 mkdir -p "$T/w" && cd "$T/w" || exit 1
 in_box() { name=$1; shift; cove exec "$name" -- "$@"; }
-count() { in_box "${1:-box}" cat /tmp/count; }
+# (It is empty for a moment while it is written.)
+count() { in_box "${1:-box}" sh -c "until grep . /tmp/count; do sleep 0.01; done"; }
 grows() { before=$(count "${1:-box}"); wait_for 10 sh -c "[ \"\$(cove exec ${1:-box} -- cat /tmp/count)\" -gt $before ]"; }
+# Other sandboxes of this name may run on the host: ours has our COVE_HOME. Only root can see that.
+keeper_of() {
+	for p in $(pgrep -f "^cove-keeper $1( |\$)"); do
+		! tr '\0' '\n' <"/proc/$p/environ" | grep -qx "COVE_HOME=$COVE_HOME" || echo "$p"
+	done
+}
+qemu_of() { pgrep -P "$(pgrep -P "$(keeper_of "$1")" -x cove-vmm)"; }
+# A smaller machine than the default is saved and restored sooner.
+size=
+[ "$BACKEND" != vm ] || size="--memory 512MiB"
 machine() { needs VM "only a machine has memory of its own"; }
 
 # A shell that counts: in memory, and into a file of the workspace that it keeps open.
@@ -21,7 +32,7 @@ while :; do i=$((i + 1)); echo $i >/tmp/count; echo $i >&3; sleep 0.1; done
 END
 
 ok 'a paused sandbox holds still, says so, and takes no command' '
-	cove create box .
+	cove create box . $size
 	cove start box
 	cove exec -d box -- sh count.sh "$T/w"
 	wait_for 10 in_box box test -s /tmp/count
@@ -35,7 +46,7 @@ ok 'a paused sandbox holds still, says so, and takes no command' '
 	grows
 	cove resume box'
 ok 'a paused sandbox can be copied, stopped and killed' '
-	cove create pb . && cove start pb
+	cove create pb . $size && cove start pb
 	cove pause pb
 	cove snapshot pb a
 	same paused "$(cove ls --json | jq -r ".[] | select(.name == \"pb\").state")"
@@ -110,7 +121,7 @@ ok 'two restores draw different random numbers, and have boot ids of their own' 
 	[ "$(tail -n 1 "$T/r1")" != "$(tail -n 1 "$T/r2")" ]'
 ok 'the main session goes on, and can be attached to' '
 	machine
-	cove run -d ms . -- sh -c "i=0; while :; do i=\$((i + 1)); echo tick \$i; sleep 0.1; done"
+	cove run -d ms . $size -- sh -c "i=0; while :; do i=\$((i + 1)); echo tick \$i; sleep 0.1; done"
 	wait_for 10 sh -c "cove logs ms | grep -q \"tick 3\""
 	cove snapshot --with-memory ms a
 	cove stop ms; cove restore --yes ms a
@@ -121,7 +132,7 @@ ok 'the main session goes on, and can be attached to' '
 ok 'connections of before are reset, new ones work' '
 	machine
 	have ROOT || lacks "the network of these tests needs root"
-	cove create net . --allow good.test && cove start net
+	cove create net . $size --allow good.test && cove start net
 	same "the page" "$(in_box net curl -sS http://good.test/page)"
 	cove snapshot --with-memory net a
 	same "the page" "$(in_box net curl -sS http://good.test/page)"
@@ -171,7 +182,38 @@ ok 'without the key of the user: refused; the memory of another snapshot: refuse
 	refused "key"
 	mv "$T/key" "$COVE_HOME/secrets/.key"
 	d=$REC/box/snapshots; mv "$d/r1/memory" "$T/m"; cp "$d/live/memory" "$d/r1/memory"
-	refused damaged; mv "$T/m" "$d/r1/memory"'
+	refused damaged
+	mv "$d/r1/memory.key" "$T/k"; cp "$d/live/memory.key" "$d/r1/memory.key"
+	refused "another snapshot"
+	mv "$T/m" "$d/r1/memory"; mv "$T/k" "$d/r1/memory.key"
+	cp -a "$d/r1/meta.json" "$T/meta"; sed -i "s/\"description\": \"\"/\"description\": \"x\"/" "$d/r1/meta.json"
+	! cmp -s "$d/r1/meta.json" "$T/meta" || exit 1
+	refused "another snapshot"; mv "$T/meta" "$d/r1/meta.json"'
+ok 'chunks in another order, or twice; memory that is missing' '
+	machine
+	f=$REC/box/snapshots/r1/memory; cp -a "$f" "$T/whole"
+	chunk=$((1048576 + 17)); at() { echo $((56 + $1 * chunk)); }
+	python3 -c "
+import sys
+f = open(sys.argv[1], \"r+b\"); a, b, n = map(int, sys.argv[2:])
+f.seek(a); x = f.read(n); f.seek(b); y = f.read(n)
+f.seek(a); f.write(y); f.seek(b); f.write(x)" "$f" "$(at 1)" "$(at 2)" $chunk
+	refused damaged; cp -a "$T/whole" "$f"
+	dd if="$T/whole" of="$f" bs=1 count=0 2>/dev/null
+	{ head -c "$(at 2)" "$T/whole"; tail -c +$(($(at 1) + 1)) "$T/whole"; } >"$f"
+	refused damaged
+	rm "$f"; refused missing; mv "$T/whole" "$f"'
+ok 'a machine of another size is refused; the limit of processes goes along' '
+	machine
+	was=$(cove inspect box | jq -r "[.. | .memoryMiB? // empty][0]"); [ "$was" -ne 640 ]
+	cove set box --memory 640MiB
+	refused "resources.memoryMiB"; has "$(cat "$T/err")" "files-only"
+	cove set box --memory "${was}MiB"
+	cove set box --swap 64MiB; refused "resources.swap"; cove set box --swap 0
+	cove set box --pids 77
+	cove restore --yes box r1
+	has "$(in_box box grep "Max processes" /proc/self/limits)" " 77 "
+	cove stop box; cove set box --pids 512'
 ok 'another user gets nothing' '
 	machine
 	have ROOT || lacks "a second user"
@@ -184,6 +226,13 @@ ok 'whole again, it is restored; --files-only leaves the memory out' '
 	same stopped "$(cove ls --json | jq -r ".[] | select(.name == \"box\").state")"
 	cove restore --yes box r1
 	grows'
+ok 'a restored one keeps neither key nor file open' '
+	machine
+	have ROOT || lacks "root: a keeper is not to be looked into"
+	pid=$(keeper_of box); [ -n "$pid" ]
+	find "/proc/$pid/fd" -lname "*eventpoll*" | grep -q .
+	! find "/proc/$pid/fd" -lname "*/memory*" | grep . || exit 1
+	! find "/proc/$pid/fd" -lname "*/snapshots/*" | grep . || exit 1'
 ok 'shred makes it unreadable and removes it' '
 	machine
 	d=$REC/box/snapshots/live
@@ -211,9 +260,23 @@ ok 'forks of a snapshot: as many as asked for, each itself' '
 		grows f-$i
 		in_box f-$i sh -c "echo $i >mine"
 	done
-	! cmp -s "$T/r1" "$T/r2" || exit 1
+	[ "$(head -n 1 "$T/r1")" != "$(head -n 1 "$T/r2")" ]
+	[ "$(tail -n 1 "$T/r1")" != "$(tail -n 1 "$T/r2")" ]
 	same 1 "$(in_box f-1 cat mine)"; same 2 "$(in_box f-2 cat mine)"
 	! in_box box test -e mine || exit 1
+	cove attest f-1 >"$T/attest"
+	has "$(cat "$T/attest")" "memory of forks"'
+ok 'forks share the memory that they go on from' '
+	machine
+	have ROOT || lacks "root: to count pages"
+	for i in 1 2; do
+		q=$(qemu_of f-$i); [ -n "$q" ]
+		grep -A 30 "memfd:cove-fork-memory" "/proc/$q/smaps" >"$T/smaps"
+		awk "/^Rss/ { r += \$2 } /^Pss:/ { p += \$2 } /^Private_Clean|^Private_Dirty/ { own += \$2 } END { print r, p, own }" "$T/smaps" >"$T/pages$i"
+		read -r rss pss own <"$T/pages$i"
+		[ "$own" -lt $((rss * 3 / 4)) ]; [ "$pss" -lt "$rss" ]
+		grep -q "^[0-9a-f-]* rw-p" "$T/smaps"
+	done
 	cove rm -f f-1 f-2'
 ok 'forks of a running sandbox; a name that is taken makes none' '
 	machine
@@ -234,6 +297,52 @@ ok 'a save whose client is killed leaves a sandbox that runs' '
 		in_box box true
 	done
 	cove snapshot --with-memory box k9
+	in_box box true'
+ok 'a fork that is killed leaves no key, and what it leaves is removed' '
+	machine
+	for i in 1 2 3; do
+		cove fork --name k box >/dev/null 2>&1 & pid=$!
+		sleep 0.$((i * 3)); kill -9 $pid 2>/dev/null || :; wait $pid || :
+		! find "$REC/box/snapshots" -path "*fork-*" -name "*.key" | grep . || exit 1
+		in_box box true
+	done
+	cove snapshots -q box >"$T/list"; ! grep fork- "$T/list" || exit 1
+	cove snapshot box clean
+	wait_for 10 sh -c "! ls -A \"$REC/box/snapshots\" | grep -q fork-"
+	cove rm -f k-1 2>/dev/null || :'
+ok 'memory and files are of one instant' '
+	machine
+	cove create inst . $size && cove start inst
+	cove exec -d inst -- python3 -c "
+import os
+f = os.open(\"seq\", os.O_WRONLY | os.O_CREAT | os.O_APPEND); i = 0
+while True: i += 1; os.write(f, b\"%d\\n\" % i)"
+	wait_for 20 in_box inst test -s seq
+	cove snapshot --with-memory inst a
+	cove stop inst
+	cove restore --yes --files-only inst a
+	kept=$(wc -l <"$REC/inst/m0/upper/seq"); [ "$kept" -gt 0 ]
+	cove restore --yes inst a
+	wait_for 20 sh -c "[ \$(wc -l <\"$REC/inst/m0/upper/seq\") -gt $kept ]"
+	cove pause inst
+	awk "{ if (\$1 != NR) exit 1 }" "$REC/inst/m0/upper/seq"
+	cove resume inst
+	cove rm -f inst'
+ok 'a machine that is slow to stop is waited for, and its keeper listens' '
+	machine
+	have ROOT || lacks "root: to hold QEMU up"
+	q=$(qemu_of box); [ -n "$q" ]
+	kill -STOP "$q"
+	cove pause box & paused=$!
+	timeout 10 cove stats box >/dev/null
+	sleep 2; kill -CONT "$q"
+	wait $paused
+	same paused "$(cove ls --json | jq -r ".[] | select(.name == \"box\").state")"
+	kill -STOP "$q"; timeout 5 cove resume box; sleep 2; kill -CONT "$q"
+	in_box box true
+	cove snapshot --with-memory box slow & saved=$!
+	sleep 0.1; kill -STOP "$q"; sleep 2; kill -CONT "$q"
+	wait $saved
 	in_box box true'
 cove rm -f box >/dev/null 2>&1
 done_testing

@@ -182,7 +182,12 @@ static void a_state_is_three_parts(void)
 	cleanup_fd int fd = memfd_create("state", MFD_CLOEXEC);
 	cleanup_fd int tables = memfd_create("tables", MFD_CLOEXEC);
 	cleanup_fd int copy = memfd_create("copy", MFD_CLOEXEC);
-	struct state_machine m = {.qemu = "7.2", .cpus = 2, .memory = 1 << 28}, back;
+	struct state_machine m = {.qemu = "7.2",
+				  .cpus = 2,
+				  .memory = 1 << 28,
+				  .kernel = "6.1.0-x",
+				  .digest = "abc"},
+			     back;
 	json_t *head = json_pack("{s:o}", "machine", state_machine_json(&m)), *got = NULL;
 	struct cove_error err = {0};
 	struct seal s = {.fd = -1};
@@ -199,8 +204,9 @@ static void a_state_is_three_parts(void)
 	json_decref(got);
 	OK(state_open(&s, fd, key, &got, copy, &err) == 0 &&
 		   state_machine_parse(&back, json_object_get(got, "machine")) == 0 &&
-		   back.cpus == 2 && back.memory == 1 << 28 &&
-		   strcmp(back.qemu, "7.2") == 0,
+		   strcmp(back.kernel, "6.1.0-x") == 0 &&
+		   strcmp(back.digest, "abc") == 0 && back.cpus == 2 &&
+		   back.memory == 1 << 28 && strcmp(back.qemu, "7.2") == 0,
 	   "the machine comes back");
 	OK(pread(copy, small, 8, 0) == 7 && memcmp(small, "tables!", 7) == 0, "tables");
 	OK(seal_read(&s, rest, sizeof(rest)) == 6 && memcmp(rest, "stream", 6) == 0,
