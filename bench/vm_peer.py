@@ -137,6 +137,12 @@ class Machine:
         raise RuntimeError("the peer's machine ended")
 
     def close(self):
-        for p in self.children:
-            p.kill()
-            p.wait()
+        """virtiofsd, which is two processes, ends by itself when its machine has ended."""
+        for p in reversed(self.children):
+            if p is not self.children[0]:
+                p.kill()
+            try:
+                p.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#define PAUSE_MS 20000 /* for a machine to stop */
+
 static void nap_ms(int ms)
 {
 	struct timespec t = {.tv_nsec = ms * 1000000L};
@@ -110,6 +112,32 @@ int cove_kill(const char *name, struct cove_error *err)
 
 /* ---- pausing -------------------------------------------------------------------- */
 
+/* A machine may take a moment to stop; one that does not is let go again. */
+static int hold_still(struct session *s, struct cove_error *err)
+{
+	static const struct timespec moment = {.tv_nsec = 5 * 1000 * 1000};
+	int64_t until = now_ms() + PAUSE_MS;
+	bool paused = false;
+
+	while (!paused) {
+		json_t *answer = NULL;
+
+		if (session_keeper(s, "pause", NULL, &answer, err) < 0)
+			return err->code;
+		paused = json_is_true(json_object_get(answer, "paused"));
+		json_decref(answer);
+		if (!paused && now_ms() > until) {
+			struct cove_error ignored = {0};
+
+			session_keeper(s, "resume", NULL, NULL, &ignored);
+			return fail(err, COVE_ETIMEDOUT, 0, "it does not hold still");
+		}
+		if (!paused)
+			nanosleep(&moment, NULL);
+	}
+	return 0;
+}
+
 static int hold(const char *name, const char *verb, struct cove_error *err)
 {
 	struct cove *s = NULL;
@@ -119,7 +147,9 @@ static int hold(const char *name, const char *verb, struct cove_error *err)
 		r = audit_log(&s->store, name, verb,
 			      json_pack("{s:i}", "uid", (int)getuid()), err);
 	if (r == 0)
-		r = session_keeper(s->session, verb, NULL, NULL, err);
+		r = strcmp(verb, "pause") == 0
+			    ? hold_still(s->session, err)
+			    : session_keeper(s->session, verb, NULL, NULL, err);
 	cove_free(s);
 	return r;
 }

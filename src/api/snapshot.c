@@ -131,12 +131,16 @@ int cove_snapshots_json(const char *name, char **ret, struct cove_error *err)
 	return r < 0 ? r : json_out(list, ret, err);
 }
 
+/* It says so, even if it is gone by now; or there is some that nobody has noted. */
 static bool has_memory(const struct cut *c, const char *tag)
 {
 	struct cove_error ignored = {0};
 	cleanup_fd int dir = snapshot_open(c->record, c->name, tag, &ignored);
+	json_t *meta = dir < 0 ? NULL : snapshot_load_meta(dir, tag, &ignored);
+	bool noted = json_object_get(meta, "memory") != NULL;
 
-	return dir >= 0 && memory_size(dir) >= 0;
+	json_decref(meta);
+	return noted || (dir >= 0 && memory_size(dir) >= 0);
 }
 
 int start_from_memory(struct store *st, const char *name, const char *from,

@@ -103,6 +103,7 @@ static int start_inproc(struct cove *s, const struct cove_spec *spec,
 	if (session_set_guest(s->session, &(struct session_watch){
 						  .alarm = s->box.place.alarm,
 						  .silence_ms = s->box.place.silence_ms,
+						  .up_ms = s->box.place.up_ms,
 						  .lost = guest_lost,
 						  .arg = s}) < 0)
 		return fail(err, COVE_EIO, errno, "events");

@@ -109,6 +109,7 @@ struct place {
 			     its disk; 0: it has none */
 	uint32_t silence_ms; /* how long it may leave a question unanswered; 0: for ever
 			      */
+	uint32_t up_ms; /* how long it may take for its first word; 0: as any other */
 };
 /* One that never started: release() finds nothing to do. */
 static inline struct place place_none(void)
@@ -178,7 +179,7 @@ struct backend {
 	int (*set_limits)(struct place *p, const struct spec *s, bool degraded,
 			  struct cove_error *err);
 	/* Holds everything inside still, or lets it go on; kill and release do the latter
-	 * by themselves. NULL: cannot. */
+	 * by themselves. 1: it is about to: call it again. NULL: cannot. */
 	int (*freeze)(struct place *p, bool on, struct cove_error *err);
 	/* Why it is in trouble that nobody asked for: a message of one line, perhaps a
 	 * hint; printable, and bounded, whoever it comes from. Takes a second at most.

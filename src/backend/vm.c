@@ -32,6 +32,7 @@
 #include <sys/socket.h>
 
 #define RESTORE_MS 30000
+#define FREEZE_MS 100
 
 static const char *fs_file(struct cove_error *err)
 {
@@ -89,17 +90,9 @@ static int start_fs(struct place *p, const struct place_config *c, int port,
 	return r < 0 ? wrap(err, "files") : 0;
 }
 
-int vm_ignore_shared(struct qmp *q, struct cove_error *err)
-{
-	return qmp_send(q, "migrate-set-capabilities",
-			json_pack("{s:[{s:s, s:b}]}", "capabilities", "capability",
-				  "x-ignore-shared", "state", 1),
-			-1, err);
-}
-
 static int restore(struct vm *vm, const char *dir, struct cove_error *err)
 {
-	struct qmp *q = &vm->qmp;
+	struct migrate m;
 	char path[4300];
 	cleanup_fd int state = -1;
 
@@ -107,13 +100,9 @@ static int restore(struct vm *vm, const char *dir, struct cove_error *err)
 	state = open(path, O_RDONLY | O_CLOEXEC);
 	if (state < 0)
 		return fail(err, COVE_EIO, errno, "template: %s", path);
-	if (qmp_send(q, "qmp_capabilities", NULL, -1, err) < 0 ||
-	    vm_ignore_shared(q, err) < 0 ||
-	    qmp_send(q, "getfd", json_pack("{s:s}", "fdname", "state"), state, err) < 0 ||
-	    qmp_send(q, "migrate-incoming", json_pack("{s:s}", "uri", "fd:state"), -1,
-		     err) < 0)
+	if (migrate_begin(&m, &vm->qmp, MIGRATE_IN, state, true, err) < 0)
 		return err->code;
-	return qmp_event(q, "RESUME", RESTORE_MS, err);
+	return qmp_event(&vm->qmp, "RESUME", RESTORE_MS, err);
 }
 
 /* ---- four ways to start -------------------------------------------------------- */
@@ -239,6 +228,7 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 		return err->code;
 	p->link = take_fd(&ch->link[0]);
 	p->silence_ms = VM_SILENCE_MS;
+	p->up_ms = VM_UP_MS;
 	p->sync_ms = p->vm->host.disks ? VM_SYNC_MS : 0;
 	p->vm->cpus_milli = c->spec->resources.cpus_milli;
 	*(c->capture ? &p->net : &p->vm->unused_net) = take_fd(&ch->net[0]);
@@ -278,9 +268,33 @@ static int vm_start(struct place *p, const struct place_config *c, struct cove_e
 	return r;
 }
 
+/* QEMU answers at once, or when its processors have stopped; a busy host may take longer,
+ * and then nobody waits for it here: it is asked for again. */
 static int vm_freeze(struct place *p, bool on, struct cove_error *err)
 {
-	return qmp_call(&p->vm->qmp, on ? "stop" : "cont", NULL, NULL, err);
+	struct vm_stilling *s = &p->vm->stilling;
+	struct qmp *q = &p->vm->qmp;
+	struct cove_error why = {0};
+	int r = 0;
+
+	if (s->id) {
+		r = qmp_poll(q, s->id, s->id, NULL, &why);
+		if (r == 0)
+			return 1;
+		s->id = 0;
+		if (s->on == on) {
+			*err = why;
+			return r < 0 ? r : 0;
+		}
+	}
+	if (qmp_send(q, on ? "stop" : "cont", NULL, -1, err) < 0)
+		return err->code;
+	r = qmp_wait(q, 1, NULL, FREEZE_MS, err);
+	if (r != COVE_ETIMEDOUT)
+		return r;
+	*err = (struct cove_error){0};
+	*s = (struct vm_stilling){q->sent, on};
+	return 1;
 }
 
 const struct backend backend_vm = {

@@ -113,6 +113,21 @@ static void confinement(struct report *r, const char *who, const struct place *p
 	cgroup(r, who, p, proc);
 }
 
+/* "Max file size             1048576              1048576              bytes" */
+static void file_size(struct report *r, int proc)
+{
+	cleanup_buf struct buf b = BUF_INIT(65536);
+	const char *at = NULL;
+	char text[64] = "none";
+
+	if (read_file_at(proc, "limits", &b) == 0 && b.data)
+		at = strstr(b.data, "Max file size");
+	if (at)
+		sscanf(at + strlen("Max file size"), "%*s %63s", text);
+	attest_item(r, "QEMU: largest file", "limited", text,
+		    text[0] >= '0' && text[0] <= '9');
+}
+
 /* ---- the template ---------------------------------------------------------------- */
 
 /* "flags:\t02100002", in octal, of one descriptor. */
@@ -248,8 +263,12 @@ static void limits(struct report *r, const struct place *p, const struct spec *s
 	if (s->resources.disk_bytes) {
 		snprintf(want, sizeof(want), "%" PRIu64 "%s", s->resources.disk_bytes,
 			 s->resources.set & LIMIT_DISK ? "" : " (default)");
-		attest_item(r, "limit disk", want,
-			    "a file: RLIMIT_FSIZE; in all: watched by the keeper", true);
+		attest_item(
+			r, "limit disk", want,
+			p->vm->host.disks
+				? "the size of its disk; mounts: watched by the keeper"
+				: "a file: RLIMIT_FSIZE; in all: watched by the keeper",
+			true);
 	}
 }
 
@@ -286,8 +305,10 @@ int vm_attest(struct place *p, const struct place_config *c, json_t *items,
 		if (parts[i].pid <= 0 || proc < 0)
 			return fail(err, COVE_EGONE, 0, "%s is gone", parts[i].name);
 		confinement(&r, parts[i].name, p, parts[i].uid, proc);
-		if (i == 0)
+		if (i == 0) {
 			template(&r, p->vm, proc);
+			file_size(&r, proc);
+		}
 		if (parts[i].pid == p->vm->fs.pid)
 			attest_guards(&r, c, proc);
 	}

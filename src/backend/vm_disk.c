@@ -149,7 +149,7 @@ static int check_base(int dir, const char *want, const char *image,
 	if (read_file_at(dir, "base", &have) == 0 && have.len == strlen(want) &&
 	    memcmp(have.data, want, have.len) == 0)
 		return 0;
-	fail(err, COVE_ESTATE, 0,
+	fail(err, COVE_EINVAL, 0,
 	     "image: %s is not what the sandbox's disk is a layer of", image);
 	return hint(err,
 		    "put the old file back with its time, or 'cove reset' the sandbox");
@@ -163,7 +163,7 @@ static int check_size(int fd, uint64_t bytes, uint64_t *ret, struct cove_error *
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return fail(err, COVE_EIO, errno, "layer of the image");
 	if ((uint64_t)st.st_size > bytes) {
-		fail(err, COVE_ESTATE, 0,
+		fail(err, COVE_EINVAL, 0,
 		     "resources.diskGiB: the sandbox has a disk of %llu MiB, which "
 		     "cannot "
 		     "shrink",

@@ -5,14 +5,19 @@
 
 #include "backend/proc_internal.h"
 #include "vm/kernel.h"
+#include "vm/migrate.h"
 #include "vm/processor.h"
 #include "vm/qemu.h"
 #include "vm/qmp.h"
 #include "vm/template.h"
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
+#define VM_FILE_MIN (1u << 20)   /* that QEMU may write where it has none to write */
 #define VM_SILENCE_MS 30000      /* a guest that leaves a question so long hangs */
-#define VM_SYNC_MS 60000         /* for its disk, at the end */
+/* Longer for the first word: it restores and mounts before it, and a start that is given
+ * up costs a template. */
+#define VM_UP_MS 120000
+#define VM_SYNC_MS 60000 /* for its disk, at the end */
 
 /* What this host and this spec make of a machine; the same for every start. */
 struct vm_host {
@@ -27,6 +32,13 @@ struct vm_host {
 	bool disks; /* its root is on a disk of its own */
 };
 
+/* What QEMU was told and has not answered yet: to stop the machine, or to let it go on.
+ */
+struct vm_stilling {
+	uint64_t id; /* of the command; 0: nothing is awaited */
+	bool on;
+};
+
 /* A running one, behind struct place: the place's own process is cove-vmm. */
 struct vm {
 	struct place fs; /* the process of cove-fs */
@@ -38,6 +50,8 @@ struct vm {
 	bool restored;             /* from the template: neither booted nor from a save */
 	uint32_t cpus_milli;       /* the share in force */
 	int fs_control, fs_tables; /* of cove-fs, see fs/serve.h */
+	struct vm_stilling stilling;
+	struct migrate saving;
 };
 
 /* The other ends of what the monitor gets. */
@@ -96,9 +110,6 @@ struct qemu_machine vm_machine(const struct vm_host *h);
 void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h);
 /* Until a machine that boots has said that it is up. */
 int vm_wait_ready(int link, int lifeline, struct cove_error *err);
-
-/* vm.c: memory that is a file is not part of what QEMU saves and loads. */
-int vm_ignore_shared(struct qmp *q, struct cove_error *err);
 
 /* vm_swap.c: a new swap disk, a file without a name below dir. -1 with err. */
 int vm_swap_open(const char *dir, uint64_t bytes, struct cove_error *err);

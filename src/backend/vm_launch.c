@@ -90,6 +90,18 @@ static int pass(struct proc_program *vmm, int fd)
 	return FIRST_FD + (int)vmm->n_fds++;
 }
 
+/* What it writes: its disks, and a template's memory. One that has neither gets a limit
+ * too: whoever took QEMU over must not fill the host's disk by any way that is left. */
+static uint64_t largest_file(const struct vm_host *h, const struct qemu_machine *m,
+			     uint64_t disks)
+{
+	uint64_t most = m->share ? h->memory : VM_FILE_MIN;
+
+	if (h->swap > most)
+		most = h->swap;
+	return disks > most ? disks : most;
+}
+
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
 {
@@ -124,6 +136,7 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	/* a template is made without: what is behind its disks comes with each start */
 	if (root->host->disks && !m->share && vm_disks_open(&disks, c, err) < 0)
 		return err->code;
+	cleanup_fd int image = disks.image, layer = disks.layer;
 	const int fds[] = {ch->lifeline[1], ch->console[0], ch->console[1], ch->qmp[1],
 			   ch->link[1],     ch->fs[1],      ch->net[1]};
 	m->console = FIRST_FD + 2;
@@ -134,20 +147,16 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 	vmm.n_fds = ARRAY_LEN(fds);
 	memcpy(vmm.fds, fds, sizeof(fds));
 	m->swap = pass(&vmm, swap);
-	m->image = pass(&vmm, disks.image);
-	m->layer = pass(&vmm, disks.layer);
+	m->image = pass(&vmm, image);
+	m->layer = pass(&vmm, layer);
 	m->qcow2 = c->spec->image.kind == IMAGE_QCOW2;
-	if (!m->share) /* a template's memory is a file */
-		vmm.fsize =
-			disks.bytes > root->host->swap ? disks.bytes : root->host->swap;
+	vmm.fsize = largest_file(root->host, m, disks.bytes);
 	if (kvm >= 0)
 		snprintf(kvm_number, sizeof(kvm_number), "%d", pass(&vmm, kvm));
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
 	memcpy(argv + 3, args.v, (args.n + 1) * sizeof(argv[0]));
 	r = proc_launch(p, c, &vmm, err);
-	close_fd(&disks.image);
-	close_fd(&disks.layer);
 	close_fd(&ch->console[0]);
 	for (size_t i = 0; i < sizeof(*ch) / sizeof(ch->lifeline); i++)
 		close_fd((int *)ch + 2 * i + 1);

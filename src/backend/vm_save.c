@@ -35,11 +35,9 @@
 #include <unistd.h>
 
 #define FS_MS 5000     /* for cove-fs, and for the guest to hear what it says */
-#define START_MS 20000 /* for QEMU to begin */
 #define LOAD_MS 120000 /* for all of its memory to come in */
 #define COPY (256u * 1024)
 #define SEED_BYTES 64
-#define UNLIMITED (1ll << 50) /* bytes a second */
 
 /* ---- the files' server ---------------------------------------------------------- */
 
@@ -92,14 +90,6 @@ static void save_release(struct place *p)
 	ask_fs(p->vm, FS_RELEASE, &ignored);
 }
 
-static int set_shared(struct qmp *q, bool ignore, struct cove_error *err)
-{
-	return qmp_send(q, "migrate-set-capabilities",
-			json_pack("{s:[{s:s, s:b}]}", "capabilities", "capability",
-				  "x-ignore-shared", "state", ignore),
-			-1, err);
-}
-
 static json_t *describe(const struct vm_host *h)
 {
 	struct state_machine m = {.kvm = h->kvm,
@@ -108,13 +98,14 @@ static json_t *describe(const struct vm_host *h)
 				  .memory = h->memory};
 
 	snprintf(m.qemu, sizeof(m.qemu), "%s", h->version);
+	snprintf(m.kernel, sizeof(m.kernel), "%s", h->kernel.name);
+	snprintf(m.digest, sizeof(m.digest), "%s", h->kernel.digest);
 	return state_machine_json(&m);
 }
 
 static int save_start(struct place *p, int to, int tables, json_t **ret_machine,
 		      struct cove_error *err)
 {
-	struct qmp *q = &p->vm->qmp;
 	int r;
 
 	if (p->vm->host.swap) {
@@ -127,43 +118,42 @@ static int save_start(struct place *p, int to, int tables, json_t **ret_machine,
 	r = copy_file(p->vm->fs_tables, tables);
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "the tables of cove-fs");
-	if (set_shared(q, false, err) < 0 ||
-	    qmp_send(q, "migrate-set-parameters",
-		     json_pack("{s:I}", "max-bandwidth", (json_int_t)UNLIMITED), -1,
-		     err) < 0 ||
-	    qmp_send(q, "getfd", json_pack("{s:s}", "fdname", "save"), to, err) < 0 ||
-	    qmp_send(q, "migrate", json_pack("{s:s}", "uri", "fd:save"), -1, err) < 0 ||
-	    qmp_wait(q, 4, NULL, START_MS, err) < 0)
+	if (migrate_begin(&p->vm->saving, &p->vm->qmp, MIGRATE_OUT, to, false, err) < 0)
 		return err->code;
 	*ret_machine = describe(&p->vm->host);
 	return *ret_machine ? 0 : fail_nomem(err);
 }
 
-/* 1: completed; 0: it goes on. */
-static int migrated(struct qmp *q, struct cove_error *err)
-{
-	json_t *answer = NULL;
-	const char *status;
-	int r = 0;
-
-	if (qmp_call(q, "query-migrate", NULL, &answer, err) < 0)
-		return err->code;
-	status = json_string_value(json_object_get(answer, "status"));
-	if (status && strcmp(status, "completed") == 0)
-		r = 1;
-	else if (status &&
-		 (strcmp(status, "failed") == 0 || strcmp(status, "cancelled") == 0))
-		r = fail(err, COVE_EIO, 0, "QEMU: it cannot move the memory");
-	json_decref(answer);
-	return r;
-}
-
 static int save_poll(struct place *p, struct cove_error *err)
 {
-	return migrated(&p->vm->qmp, err);
+	return migrate_poll(&p->vm->saving, &p->vm->qmp, err);
 }
 
 /* ---- going on from one ---------------------------------------------------------- */
+
+static int other_size(const char *key, unsigned long long then, unsigned long long now,
+		      struct cove_error *err)
+{
+	fail(err, COVE_ESTATE, 0,
+	     "the memory was saved with %s %llu, and the sandbox has %llu now", key, then,
+	     now);
+	return hint(err, "change it back with 'cove set', or restore without memory: "
+			 "--files-only");
+}
+
+/* A machine goes on as large as it was, and the spec must not say anything else. */
+static int check_size(const struct vm_host *h, const struct state_machine *m,
+		      struct cove_error *err)
+{
+	if (m->memory != h->memory)
+		return other_size("resources.memoryMiB", m->memory >> 20, h->memory >> 20,
+				  err);
+	if (h->swap) /* one that has it is not saved */
+		return other_size("resources.swap", 0, h->swap >> 20, err);
+	if (m->cpus != h->cpus)
+		return other_size("resources.cpus", m->cpus, h->cpus, err);
+	return 0;
+}
 
 static int adopt(struct vm_host *h, const json_t *machine, struct cove_error *err)
 {
@@ -179,10 +169,11 @@ static int adopt(struct vm_host *h, const json_t *machine, struct cove_error *er
 		     h->kvm ? "KVM" : "emulation");
 		return hint(err, "its files can be restored: --files-only");
 	}
-	h->cpus = m.cpus;
-	h->memory = m.memory;
-	h->swap = 0; /* one that has it is not saved */
+	if (check_size(h, &m, err) < 0)
+		return err->code;
 	h->kernel.built_in = m.tuned;
+	snprintf(h->kernel.name, sizeof(h->kernel.name), "%s", m.kernel);
+	snprintf(h->kernel.digest, sizeof(h->kernel.digest), "%s", m.digest);
 	return 0;
 }
 
@@ -252,22 +243,11 @@ static int feeder_done(pid_t *pid, struct cove_error *err)
 
 static int load(struct qmp *q, int from, struct cove_error *err)
 {
-	static const struct timespec nap = {.tv_nsec = 2000000};
-	int r = 0;
+	struct migrate m;
 
-	if (qmp_send(q, "qmp_capabilities", NULL, -1, err) < 0 ||
-	    set_shared(q, false, err) < 0 ||
-	    qmp_send(q, "getfd", json_pack("{s:s}", "fdname", "saved"), from, err) < 0 ||
-	    qmp_send(q, "migrate-incoming", json_pack("{s:s}", "uri", "fd:saved"), -1,
-		     err) < 0 ||
-	    qmp_wait(q, 4, NULL, START_MS, err) < 0)
+	if (migrate_begin(&m, q, MIGRATE_IN, from, false, err) < 0)
 		return err->code;
-	for (int i = 0; r == 0 && i < LOAD_MS / 2; i++) {
-		r = migrated(q, err);
-		if (r == 0)
-			nanosleep(&nap, NULL);
-	}
-	return r < 0 ? r : r ? 0 : fail(err, COVE_ETIMEDOUT, 0, "QEMU: loading");
+	return migrate_wait(&m, q, LOAD_MS, err);
 }
 
 static int run(struct vm *vm, struct seal *s, struct cove_error *err)
@@ -341,6 +321,7 @@ static int resume(const struct place *p, const struct place_config *c, struct wi
 	wire_put_u32(o, WIRE_A_FLAGS, WIRE_RESUME_RESTORED);
 	wire_put_attr(o, WIRE_A_SEED, seed, sizeof(seed));
 	wire_put_str(o, WIRE_A_HOSTNAME, c->hostname);
+	wire_put_u32(o, WIRE_A_PIDS, c->spec->resources.pids);
 	if (c->capture)
 		wire_put_attr(o, WIRE_A_NONCE, p->net_nonce, sizeof(p->net_nonce));
 	clock_gettime(CLOCK_REALTIME, &now);

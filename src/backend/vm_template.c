@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
-#include <time.h>
 
 #define BOOT_MS 300000 /* emulated, on a very busy host; alone it takes 2 s */
 #define SAVE_MS 60000
@@ -75,32 +74,9 @@ int vm_wait_ready(int link, int lifeline, struct cove_error *err)
 	return vm_quote(lifeline, err);
 }
 
-static int wait_saved(struct qmp *q, struct cove_error *err)
-{
-	const struct timespec nap = {0, 2000000};
-
-	for (int i = 0; i < SAVE_MS / 2; i++) {
-		json_t *answer = NULL;
-		const char *status;
-		bool done, failed;
-
-		if (qmp_call(q, "query-migrate", NULL, &answer, err) < 0)
-			return err->code;
-		status = json_string_value(json_object_get(answer, "status"));
-		done = status && strcmp(status, "completed") == 0;
-		failed = status && strcmp(status, "failed") == 0;
-		json_decref(answer);
-		if (done)
-			return 0;
-		if (failed)
-			return fail(err, COVE_EIO, 0, "QEMU: the state cannot be saved");
-		nanosleep(&nap, NULL);
-	}
-	return fail(err, COVE_ETIMEDOUT, 0, "QEMU: saving the state");
-}
-
 static int save(struct qmp *q, const char *dir, struct cove_error *err)
 {
+	struct migrate m;
 	char path[4300];
 	cleanup_fd int state = -1;
 
@@ -108,13 +84,9 @@ static int save(struct qmp *q, const char *dir, struct cove_error *err)
 	state = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (state < 0)
 		return fail(err, COVE_EIO, errno, "template: %s", path);
-	if (qmp_send(q, "qmp_capabilities", NULL, -1, err) < 0 ||
-	    vm_ignore_shared(q, err) < 0 ||
-	    qmp_send(q, "getfd", json_pack("{s:s}", "fdname", "state"), state, err) < 0 ||
-	    qmp_send(q, "migrate", json_pack("{s:s}", "uri", "fd:state"), -1, err) < 0 ||
-	    qmp_wait(q, 4, NULL, SAVE_MS, err) < 0)
+	if (migrate_begin(&m, q, MIGRATE_OUT, state, true, err) < 0)
 		return err->code;
-	return wait_saved(q, err);
+	return migrate_wait(&m, q, SAVE_MS, err);
 }
 
 static int boot_and_save(struct template *t, const struct vm_host *h,

@@ -374,16 +374,33 @@ json_t *box_attest(struct box *b, int *ret_short, struct cove_error *err)
 	return o;
 }
 
+/* What a disk of its own takes of this host, and the most that it can. */
+static void add_disk_stats(json_t *o, const struct box *b)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!o || !b->config.image_disk ||
+	    snprintf(path, sizeof(path), "%s/disk", b->config.root_layer) >=
+		    (int)sizeof(path) ||
+	    lstat(path, &st) < 0)
+		return;
+	json_object_set_new(o, "diskBytes", json_integer((json_int_t)st.st_blocks * 512));
+	json_object_set_new(o, "diskLimitBytes", json_integer((json_int_t)st.st_size));
+}
+
 json_t *box_stats(struct box *b)
 {
 	struct cgroup_stats s = {0};
 	bool have = b->place.has_cgroup && cgroup_stats(&b->place.cgroup, &s) == 0;
+	json_t *o;
 
-	return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", b->name,
-			 "cgroup", have, "memoryBytes", (json_int_t)s.mem_bytes,
-			 "memoryPeakBytes", (json_int_t)s.mem_peak_bytes,
-			 "memoryLimitBytes", (json_int_t)s.mem_limit, "cpuNs",
-			 (json_int_t)s.cpu_ns, "pids", (json_int_t)s.pids, "oomKills",
-			 (json_int_t)s.oom_kills, "uptimeSeconds",
-			 (json_int_t)(time(NULL) - b->started_at));
+	o = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", b->name,
+		      "cgroup", have, "memoryBytes", (json_int_t)s.mem_bytes,
+		      "memoryPeakBytes", (json_int_t)s.mem_peak_bytes, "memoryLimitBytes",
+		      (json_int_t)s.mem_limit, "cpuNs", (json_int_t)s.cpu_ns, "pids",
+		      (json_int_t)s.pids, "oomKills", (json_int_t)s.oom_kills,
+		      "uptimeSeconds", (json_int_t)(time(NULL) - b->started_at));
+	add_disk_stats(o, b);
+	return o;
 }

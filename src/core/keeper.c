@@ -103,8 +103,10 @@ static int setup(struct keeper *k, const struct keeper_options *o, struct cove_e
 		spec_clear(&spec);
 		return fail(err, COVE_EIO, errno, "event loop");
 	}
-	if (box_start(&k->box, &k->store, o->name, &spec, false, o->degraded, err) < 0)
-		return err->code;
+	r = box_start(&k->box, &k->store, o->name, &spec, false, o->degraded, err);
+	restore_used(k);
+	if (r < 0)
+		return r;
 	restore_adopt(k);
 	r = conn_init(k, &k->guest, take_fd(&k->box.place.link), W_GUEST, 0);
 	if (r < 0)
@@ -144,8 +146,8 @@ static int first_frames(struct keeper *k, bool *ret_up, struct cove_error *err)
  * process. */
 static int wait_up(struct keeper *k, struct cove_error *err)
 {
-	uint32_t may_take = k->box.place.silence_ms;
-	int64_t until = keeper_now() + (may_take > HELLO_MS ? may_take : HELLO_MS);
+	uint32_t may_take = k->box.place.up_ms;
+	int64_t until = keeper_now() + (may_take ? may_take : HELLO_MS);
 	bool up = false;
 	int r = 0;
 
@@ -238,7 +240,7 @@ static void client_ready(struct keeper *k, struct client *c)
 }
 
 /* It is gone, or as good as; who ended it on purpose has said so before. */
-static void guest_lost(struct keeper *k, enum place_trouble t)
+void keeper_lost(struct keeper *k, enum place_trouble t)
 {
 	struct cove_error why = {0};
 
@@ -263,7 +265,7 @@ static void guest_ready(struct keeper *k)
 		snprintf(k->reason, sizeof(k->reason), "the guest broke the protocol");
 		k->ending = true;
 	} else if (r < 0) {
-		guest_lost(k, PLACE_ENDED);
+		keeper_lost(k, PLACE_ENDED);
 	}
 }
 
@@ -274,13 +276,14 @@ static void place_ended(struct keeper *k)
 
 	for (int i = 0; !k->ending && i < REST_MAX && poll(&p, 1, 0) > 0; i++)
 		guest_ready(k);
-	guest_lost(k, PLACE_ENDED);
+	keeper_lost(k, PLACE_ENDED);
 }
 
 /* A command that runs, or a frame that it has not taken: a guest that is well answers. */
 static bool owes_answer(const struct keeper *k)
 {
-	return !k->freezer && !k->paused &&
+	return !k->freezer && !k->paused && k->still == STILL_RUNS &&
+	       k->saving.step == SAVE_NOT &&
 	       (routes_running(k) || k->main.running || link_pending(&k->guest.link));
 }
 
@@ -294,7 +297,7 @@ static void feel_pulse(struct keeper *k)
 			k->ending = true;
 		break;
 	case PULSE_LOST:
-		guest_lost(k, PLACE_SILENT);
+		keeper_lost(k, PLACE_SILENT);
 		break;
 	}
 }
@@ -310,11 +313,14 @@ static void arm_timer(struct keeper *k)
 {
 	int64_t next = 0, idle = (int64_t)k->box.spec.resources.idle_ms;
 	struct itimerspec t = {0};
-	int64_t due[7] = {
-		k->ttl_at,           k->pulse.due_ms,
-		k->kill_at,          k->thaw_at,
-		keeper_audit_due(k), idle && k->idle_since ? k->idle_since + idle : 0,
-		k->box.disk.next_ms};
+	int64_t due[8] = {k->going_at,
+			  k->ttl_at,
+			  k->pulse.due_ms,
+			  k->kill_at,
+			  k->thaw_at,
+			  keeper_audit_due(k),
+			  idle && k->idle_since ? k->idle_since + idle : 0,
+			  k->box.disk.next_ms};
 
 	for (size_t i = 0; i < ARRAY_LEN(due); i++)
 		if (due[i] && (!next || due[i] < next))
@@ -334,6 +340,8 @@ static void check_time(struct keeper *k)
 		return;
 	if (k->thaw_at && now >= k->thaw_at)
 		keeper_thaw(k);
+	if (k->going_at && now >= k->going_at)
+		keeper_going(k);
 	if (box_check_disk(&k->box, now, &next)) {
 		snprintf(k->reason, sizeof(k->reason), DISK_REASON);
 		k->ending = true;

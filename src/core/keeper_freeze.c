@@ -8,6 +8,9 @@
  * Whoever took it learns at `thaw` whether it held all the time; if not, his copy is
  * worth nothing. `pause` belongs to nobody and lasts until `resume`, or a stop. The two
  * may overlap: the sandbox goes on when neither holds it.
+ *
+ * The keeper does not wait for a machine that takes its time to stop or to go on: whoever
+ * asked for the first asks again, and the second is tried until it is done.
  */
 #include "core/keeper_impl.h"
 
@@ -17,6 +20,8 @@
 #include <stdio.h>
 
 #define FREEZE_LEASE_MS 60000
+#define GOING_MS 30000    /* for a machine to go on */
+#define GOING_AGAIN_MS 20 /* between two words to it */
 
 static int set_frozen(struct keeper *k, bool on, struct cove_error *err)
 {
@@ -28,38 +33,77 @@ static int set_frozen(struct keeper *k, bool on, struct cove_error *err)
 	return p->backend->freeze(p, on, err);
 }
 
-int keeper_hold_still(struct keeper *k, struct cove_error *err)
+/* A group may have been made for it: noted for whoever sweeps after a crash. */
+static void note_group(struct keeper *k)
 {
-	if (k->stopping)
-		return fail(err, COVE_ESTATE, 0, "the sandbox is stopping");
-	if (k->frozen)
-		return 0;
-	if (set_frozen(k, true, err) < 0)
-		return err->code;
-	k->frozen = true;
-	/* A group may have been made for it: noted for whoever sweeps after a crash. */
 	if (k->box.place.has_cgroup && k->box.config.cgroup_made)
 		k->box.config.cgroup_made(k->box.config.arg, &k->box.place.cgroup);
-	return 0;
 }
 
-static int go_on(struct keeper *k, struct cove_error *err)
+static void begin_going(struct keeper *k)
 {
-	if (!k->frozen || k->freezer || k->paused)
+	if (k->still == STILL_GOING)
+		return;
+	k->still = STILL_GOING;
+	k->going_at = keeper_now();
+	k->going_until = k->going_at + GOING_MS;
+}
+
+int keeper_hold_still(struct keeper *k, struct cove_error *err)
+{
+	int r;
+
+	if (k->stopping)
+		return fail(err, COVE_ESTATE, 0, "the sandbox is stopping");
+	if (k->still == STILL_HELD)
 		return 0;
-	if (set_frozen(k, false, err) < 0)
-		return err->code;
-	k->frozen = false;
-	return 0;
+	r = set_frozen(k, true, err);
+	if (r < 0) {
+		if (k->still != STILL_RUNS)
+			begin_going(k);
+		return r;
+	}
+	k->going_at = 0;
+	k->still = r ? STILL_STOPPING : STILL_HELD;
+	if (r == 0)
+		note_group(k);
+	return r;
+}
+
+/* A machine whose memory was just on its way refuses for a moment: until it obeys, or is
+ * given up. */
+void keeper_going(struct keeper *k)
+{
+	struct cove_error why = {0};
+	int r = set_frozen(k, false, &why);
+
+	if (r == 0) {
+		k->still = STILL_RUNS;
+		k->going_at = 0;
+		return;
+	}
+	k->going_at = keeper_now() + GOING_AGAIN_MS;
+	if (k->going_at > k->going_until || why.code == COVE_EGONE)
+		keeper_lost(k, PLACE_SILENT);
+}
+
+static void go_on(struct keeper *k)
+{
+	if (k->still == STILL_RUNS || k->freezer || k->paused)
+		return;
+	begin_going(k);
+	keeper_going(k);
 }
 
 /* ---- for a copy ----------------------------------------------------------------- */
 
-/* With {"memory": true}, or a disk inside, the guest is asked to be quiet first, which
- * takes a moment: asked again until "frozen" is true. */
+/* Asked again until "frozen" is true: with {"memory": true}, or a disk inside, the guest
+ * is asked to be quiet first, which takes a moment. */
 json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err)
 {
-	bool memory = json_is_true(json_object_get(args, "memory"));
+	/* What a guest has not written to its disk yet is in no file. */
+	bool quiet =
+		json_is_true(json_object_get(args, "memory")) || k->box.place.sync_ms;
 	int r;
 
 	if (k->freezer && k->freezer != k->asking) {
@@ -67,24 +111,22 @@ json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err)
 		hint(err, "try again in a moment");
 		return NULL;
 	}
-	/* What a guest has not written to its disk yet is in no file. */
-	r = memory || k->box.place.sync_ms ? save_ask(k, err) : keeper_hold_still(k, err);
+	r = quiet ? save_ask(k, err) : keeper_hold_still(k, err);
 	if (r < 0)
 		return NULL;
 	k->freezer = k->asking;
 	k->thaw_at = keeper_now() + FREEZE_LEASE_MS;
-	return json_pack("{s:b}", "frozen", k->frozen);
+	return json_pack("{s:b}", "frozen",
+			 quiet ? save_is_quiet(k) : k->still == STILL_HELD);
 }
 
 void keeper_thaw(struct keeper *k)
 {
-	struct cove_error ignored = {0};
-
 	if (!k->freezer)
 		return;
 	k->freezer = NULL;
 	k->thaw_at = 0;
-	go_on(k, &ignored);
+	go_on(k);
 	save_thawed(k);
 }
 
@@ -120,14 +162,18 @@ static void mark_paused(const struct keeper *k)
 				     O_WRONLY | O_CREAT | O_CLOEXEC, 0600)});
 }
 
+/* Asked again until "paused" is true. */
 json_t *verb_pause(struct keeper *k, json_t *args, struct cove_error *err)
 {
 	(void)args;
-	if (keeper_hold_still(k, err) < 0)
-		return NULL;
-	k->paused = true;
+	if (keeper_hold_still(k, err) < 0) {
+		k->paused = false;
+		go_on(k);
+	} else {
+		k->paused = true;
+	}
 	mark_paused(k);
-	return json_pack("{s:b}", "paused", 1);
+	return k->paused ? json_pack("{s:b}", "paused", k->still == STILL_HELD) : NULL;
 }
 
 json_t *verb_resume(struct keeper *k, json_t *args, struct cove_error *err)
@@ -135,12 +181,10 @@ json_t *verb_resume(struct keeper *k, json_t *args, struct cove_error *err)
 	bool was = k->paused;
 
 	(void)args;
+	(void)err;
 	k->paused = false;
-	if (was && go_on(k, err) < 0) {
-		k->paused = true;
-		return NULL;
-	}
 	mark_paused(k);
+	go_on(k);
 	return json_pack("{s:b}", "was", was);
 }
 

@@ -96,7 +96,16 @@ struct main_session {
 };
 
 /* How far the guest is on its way to silence. */
-enum save_step { SAVE_NOT, SAVE_ASKED, SAVE_QUIET, SAVE_CANCELLED };
+enum save_step {
+	SAVE_NOT,
+	SAVE_ASKED,
+	SAVE_STOPPING, /* it is quiet, and the machine is told to stop */
+	SAVE_QUIET,
+	SAVE_CANCELLED,
+};
+
+/* Whether the sandbox is held still, see keeper_freeze.c. */
+enum still { STILL_RUNS, STILL_STOPPING, STILL_HELD, STILL_GOING };
 
 struct saving {
 	enum save_step step;
@@ -121,7 +130,8 @@ struct keeper {
 	int64_t thaw_at;                     /* ms; when that ends at the latest */
 	struct saving saving;                /* of its memory, see keeper_save.c */
 	struct restoring *restoring;         /* it goes on from a saved one; or NULL */
-	bool frozen;                         /* for whichever of both */
+	enum still still;                    /* for whichever of both */
+	int64_t going_at, going_until;       /* ms; 0: it need not be told to go on */
 	bool paused; /* held still until somebody says otherwise */
 	bool ending; /* leave the loop */
 	bool stopping;
@@ -190,8 +200,10 @@ json_t *verb_freeze(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_thaw(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_pause(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_resume(struct keeper *k, json_t *args, struct cove_error *err);
+/* 0: it holds still; 1: it is about to, ask again. */
 int keeper_hold_still(struct keeper *k, struct cove_error *err);
-void keeper_thaw(struct keeper *k); /* not frozen is fine */
+void keeper_going(struct keeper *k); /* going_at has come */
+void keeper_thaw(struct keeper *k);  /* not frozen is fine */
 void keeper_unpause(struct keeper *k);
 void freeze_client_gone(struct keeper *k, const struct client *c);
 
@@ -200,11 +212,13 @@ void freeze_client_gone(struct keeper *k, const struct client *c);
 int save_ask(struct keeper *k, struct cove_error *err);
 int save_quiet(struct keeper *k, const struct wire_frame *f);
 void save_thawed(struct keeper *k);
+bool save_is_quiet(const struct keeper *k); /* and stopped */
 json_t *verb_save(struct keeper *k, json_t *args, struct cove_error *err);
 json_t *verb_saved(struct keeper *k, json_t *args, struct cove_error *err);
 /* from: "NAME@TAG". What it was is known before the start, and used after it. */
 int restore_open(struct keeper *k, const char *from, struct cove_error *err);
 void restore_adopt(struct keeper *k);
+void restore_used(struct keeper *k); /* it has been started: wipes the key */
 void restore_clear(struct keeper *k);
 /* of the stream that goes on; 0: none */
 uint32_t restore_stream(const struct keeper *k);
@@ -237,6 +251,8 @@ int keeper_watch(struct keeper *k, int fd, enum what what);
 int keeper_add_client(struct keeper *k, int fd, bool own); /* takes the descriptor */
 void keeper_stop(struct keeper *k, uint32_t grace_ms, const char *why);
 void client_drop(struct client *c);
+/* The sandbox is gone, or as good as. */
+void keeper_lost(struct keeper *k, enum place_trouble t);
 int64_t keeper_now(void);
 
 #endif

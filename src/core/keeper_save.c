@@ -36,6 +36,25 @@ static const struct place_saver *saver(const struct keeper *k)
 	return k->box.place.backend->saver;
 }
 
+bool save_is_quiet(const struct keeper *k)
+{
+	return k->saving.step == SAVE_QUIET;
+}
+
+static void say_resume(struct keeper *k);
+
+/* The guest is quiet. A machine that does not stop at once is asked about again. */
+static int stop_machine(struct keeper *k, struct cove_error *err)
+{
+	int r = keeper_hold_still(k, err);
+
+	if (r < 0)
+		say_resume(k);
+	else
+		k->saving.step = r ? SAVE_STOPPING : SAVE_QUIET;
+	return r < 0 ? r : 0;
+}
+
 int save_ask(struct keeper *k, struct cove_error *err)
 {
 	struct saving *s = &k->saving;
@@ -59,6 +78,10 @@ int save_ask(struct keeper *k, struct cove_error *err)
 	}
 	if (s->step == SAVE_CANCELLED)
 		return fail(err, COVE_ESTATE, 0, "an earlier save is being cancelled");
+	if (s->step == SAVE_STOPPING)
+		return stop_machine(k, err);
+	if (k->still == STILL_GOING) /* of an earlier one */
+		return 0;
 	/* Frames that wait would come after QUIESCE: asked again in a moment. */
 	if (s->step != SAVE_NOT || k->guest.queue.len)
 		return 0;
@@ -116,17 +139,15 @@ int save_quiet(struct keeper *k, const struct wire_frame *f)
 		failed(k, sys);
 	} else if (s->step == SAVE_CANCELLED) {
 		say_resume(k);
-	} else if (keeper_hold_still(k, &s->failed) < 0) {
-		say_resume(k);
 	} else {
-		s->step = SAVE_QUIET;
+		stop_machine(k, &s->failed);
 	}
 	return 0;
 }
 
 void save_thawed(struct keeper *k)
 {
-	if (k->saving.step == SAVE_QUIET)
+	if (k->saving.step == SAVE_QUIET || k->saving.step == SAVE_STOPPING)
 		say_resume(k);
 	else if (k->saving.step == SAVE_ASKED)
 		k->saving.step = SAVE_CANCELLED;
@@ -315,7 +336,9 @@ void restore_adopt(struct keeper *k)
 			   json_is_true(json_object_get(m, "pty")));
 }
 
-void restore_clear(struct keeper *k)
+/* The machine has it all: what could open the file must not outlive that, or a shred
+ * would be none. */
+void restore_used(struct keeper *k)
 {
 	struct restoring *r = k->restoring;
 
@@ -323,6 +346,16 @@ void restore_clear(struct keeper *k)
 		return;
 	close_fd(&r->file);
 	sodium_memzero(r->key, sizeof(r->key));
+	r->state.file = -1;
+}
+
+void restore_clear(struct keeper *k)
+{
+	struct restoring *r = k->restoring;
+
+	if (!r)
+		return;
+	restore_used(k);
 	json_decref(r->head);
 	free(take_ptr(k->restoring));
 }

@@ -160,8 +160,8 @@ int session_set_guest(struct session *s, const struct session_watch *w)
 {
 	s->guest = *w;
 	s->pulse.limit_ms = w->silence_ms;
-	if (w->silence_ms > HELLO_MS)
-		session_wait_for(s, w->silence_ms);
+	if (w->up_ms)
+		session_wait_for(s, w->up_ms);
 	return w->alarm < 0 ? 0 : watch(s, w->alarm, EPOLLIN, WATCH_ALARM, 0, true);
 }
 

@@ -111,11 +111,13 @@ int session_set_watch(struct session *s, int fd, void (*fn)(void *arg), void *ar
 void session_set_bye(struct session *s, const char *text, const char *tip);
 /* For the owner of a guest, who knows more about its end than the link tells. alarm (or
  * -1): readable when it has ended. silence_ms: how long it may leave a question
- * unanswered; 0: for ever. lost is called once, when the guest is gone (or silent, which
+ * unanswered; 0: for ever. up_ms: how long it may take for its first word, if that is
+ * longer than usual. lost is called once, when the guest is gone (or silent, which
  * is the same from then on) while something was expected of it; it sets the bye. */
 struct session_watch {
 	int alarm;
 	uint32_t silence_ms;
+	uint32_t up_ms;
 	void (*lost)(void *arg, bool silent);
 	void *arg;
 };

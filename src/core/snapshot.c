@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sodium/utils.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -27,6 +28,7 @@ struct making {
 	struct manifest known, note;
 	struct copytree tree;
 	uint64_t memory; /* bytes, if it is saved too */
+	uint8_t key[SEAL_KEY];
 };
 
 static int64_t realtime_ns(void)
@@ -120,12 +122,13 @@ static json_t *make_meta(const struct making *m)
 	gmtime_r(&now, &tm);
 	strftime(when, sizeof(when) - 8, "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(when + strlen(when), 8, ".%03dZ", (int)ms);
-	return json_pack("{s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "format", 1,
-			 "tag", m->tag, "description", m->description, "parent",
+	return json_pack("{s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:o*}", "format",
+			 1, "tag", m->tag, "description", m->description, "parent",
 			 m->parent, "time", when, "files", (json_int_t)m->tree.files,
 			 "bytes", (json_int_t)m->tree.bytes, "shared",
-			 (json_int_t)m->tree.linked, "spec",
-			 spec_json(&m->c->spec, true));
+			 (json_int_t)m->tree.linked, "spec", spec_json(&m->c->spec, true),
+			 "memory",
+			 m->c->memory ? json_integer((json_int_t)m->memory) : NULL);
 }
 
 /* Everything, and on disk, while the sandbox holds still: pages that are mapped inside
@@ -137,11 +140,12 @@ static int fill(struct making *m, struct cove_error *err)
 	m->tree.note = times_tell(m->dir) ? &m->note : NULL;
 	m->tree.note_before_ns = realtime_ns() - RACY_NS;
 	load_known(m);
-	if (m->c->memory && memory_save(m->c, m->dir, &m->memory, err) < 0)
+	if (m->c->memory && memory_save(m->c, m->dir, m->key, &m->memory, err) < 0)
 		return err->code;
 	if (cut_copy_units(&m->tree, m->c->files, m->dir, err) < 0 ||
 	    copy_volumes(m, err) < 0 || (m->tree.note && save_note(m, err) < 0) ||
 	    write_json(m->dir, SNAPSHOT_META, make_meta(m), err) < 0 ||
+	    (m->c->memory && memory_write_key(m->c->store, m->dir, m->key, err) < 0) ||
 	    sync_all(m->dir, err) < 0)
 		return err->code;
 	return cut_release(m->c, err);
@@ -219,6 +223,7 @@ int snapshot_take(struct cut *c, const char *tag, const char *description,
 					"bytes", (json_int_t)m.tree.bytes, "memory",
 					(json_int_t)m.memory),
 			      err);
+	sodium_memzero(m.key, sizeof(m.key));
 	manifest_clear(&m.known);
 	manifest_clear(&m.note);
 	close_fd(&m.dir);

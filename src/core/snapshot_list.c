@@ -280,7 +280,7 @@ int snapshot_remove(struct store *st, const char *name, const char *tag, bool sh
 	cleanup_fd int snapshots = snapshots_dir(record, true, err);
 	if (snapshots < 0)
 		return snapshots;
-	if (shred && memory_size(dir) < 0) {
+	if (shred && memory_size(dir) < 0 && !memory_has_key(dir)) {
 		fail(err, COVE_ESTATE, 0, "snapshot %s holds no memory to shred", tag);
 		return hint(err, "'cove snapshot rm %s %s' removes it", name, tag);
 	}

@@ -23,29 +23,58 @@
 #define KEY_FILE_BYTES (HEAD + NONCE + SEAL_KEY + TAG_BYTES)
 #define READ_SIZE (256u * 1024)
 #define READ_MS 20000 /* without a byte: QEMU writes nothing */
+/* What QEMU writes is the guest's memory once, with a few bytes for each page, and its
+ * devices. One that the guest has taken over is not to fill the disk, nor to go on for
+ * ever. */
+#define MORE_THAN_MEMORY (64ull << 20)
+#define PAGE_SHARE 128 /* of its memory: what stands in front of its pages */
+#define SAVE_MS 120000
+#define SAVE_MS_PER_MIB 250
 
 /* ---- the key -------------------------------------------------------------------- */
 
-static int make_key(struct store *st, int dir, uint8_t key[SEAL_KEY],
-		    struct cove_error *err)
+/* What the key is bound to: everything that is in front of it, and the snapshot. */
+struct binding {
+	uint8_t head[HEAD], meta[crypto_generichash_BYTES];
+};
+
+static int bind_to(struct binding *b, int dir, const uint8_t *head)
+{
+	cleanup_buf struct buf meta = BUF_INIT(META_MAX);
+	int r = read_file_at(dir, SNAPSHOT_META, &meta);
+
+	if (r < 0)
+		return r;
+	memcpy(b->head, head, HEAD);
+	crypto_generichash(b->meta, sizeof(b->meta), (const uint8_t *)meta.data, meta.len,
+			   NULL, 0);
+	return 0;
+}
+
+int memory_write_key(struct store *st, int dir, const uint8_t key[SEAL_KEY],
+		     struct cove_error *err)
 {
 	uint8_t out[KEY_FILE_BYTES];
 	struct secret_key user;
+	struct binding b;
 	cleanup_fd int secrets = -1;
 	int r;
 
 	if (secret_open_dir(st, true, &secrets, err) < 0 ||
 	    secret_key_write(secrets, st->home, &user, err) < 0)
 		return err->code;
-	randombytes_buf(key, SEAL_KEY);
 	memcpy(out, MAGIC, 8);
 	memcpy(out + 8, user.id, SECRET_KEY_ID);
 	randombytes_buf(out + HEAD, NONCE);
-	crypto_aead_xchacha20poly1305_ietf_encrypt(out + HEAD + NONCE, NULL, key,
-						   SEAL_KEY, out, HEAD, NULL, out + HEAD,
-						   user.bytes);
+	r = bind_to(&b, dir, out);
+	if (r == 0) {
+		crypto_aead_xchacha20poly1305_ietf_encrypt(
+			out + HEAD + NONCE, NULL, key, SEAL_KEY, (const uint8_t *)&b,
+			sizeof(b), NULL, out + HEAD, user.bytes);
+		r = write_file_atomic(dir, MEMORY_KEY, (const char *)out, sizeof(out),
+				      0600, 1);
+	}
 	secret_key_clear(&user);
-	r = write_file_atomic(dir, MEMORY_KEY, (const char *)out, sizeof(out), 0600, 1);
 	return r < 0 ? fail(err, COVE_EIO, -r, "the key of the memory") : 0;
 }
 
@@ -61,6 +90,7 @@ static int open_key(struct store *st, int dir, uint8_t key[SEAL_KEY],
 	cleanup_buf struct buf in = BUF_INIT(4096);
 	const uint8_t *p;
 	struct secret_key user;
+	struct binding b;
 	cleanup_fd int secrets = -1;
 	int r = read_file_at(dir, MEMORY_KEY, &in);
 
@@ -71,16 +101,24 @@ static int open_key(struct store *st, int dir, uint8_t key[SEAL_KEY],
 	p = (const uint8_t *)in.data;
 	if (in.len != KEY_FILE_BYTES || memcmp(p, MAGIC, 8) != 0)
 		return bad_key("is damaged", err);
+	r = bind_to(&b, dir, p);
+	if (r < 0)
+		return fail(err, COVE_EIO, -r, "the snapshot's " SNAPSHOT_META);
 	if (secret_open_dir(st, false, &secrets, err) < 0 ||
 	    secret_key_read(secrets, st->home, p + 8, &user, err) < 0) {
 		*err = (struct cove_error){0};
 		return bad_key("needs a key of this user that is not there", err);
 	}
-	r = crypto_aead_xchacha20poly1305_ietf_decrypt(key, NULL, NULL, p + HEAD + NONCE,
-						       SEAL_KEY + TAG_BYTES, p, HEAD,
-						       p + HEAD, user.bytes);
+	r = crypto_aead_xchacha20poly1305_ietf_decrypt(
+		key, NULL, NULL, p + HEAD + NONCE, SEAL_KEY + TAG_BYTES,
+		(const uint8_t *)&b, sizeof(b), p + HEAD, user.bytes);
 	secret_key_clear(&user);
-	return r ? bad_key("is damaged", err) : 0;
+	return r ? bad_key("is damaged, or is another snapshot's", err) : 0;
+}
+
+bool memory_has_key(int dir)
+{
+	return faccessat(dir, MEMORY_KEY, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 int memory_shred(int dir)
@@ -110,7 +148,30 @@ struct saving {
 	int pipe; /* our end */
 	struct seal seal;
 	bool sealing;
+	uint64_t max; /* bytes that QEMU may write */
+	int64_t until;
 };
+
+static void set_bounds(struct saving *s, const json_t *head)
+{
+	json_int_t n = json_integer_value(
+		json_object_get(json_object_get(head, "machine"), "memory"));
+	uint64_t memory = n > 0 ? (uint64_t)n : 0;
+
+	s->max = memory + memory / PAGE_SHARE + MORE_THAN_MEMORY;
+	s->until = now_ms() + SAVE_MS + (int64_t)(memory >> 20) * SAVE_MS_PER_MIB;
+}
+
+/* 0, or it is more than a machine can have. */
+static int within_bounds(const struct saving *s, uint64_t total, struct cove_error *err)
+{
+	if (total > s->max)
+		return fail(err, COVE_EIO, EFBIG,
+			    "save: QEMU writes more than the machine has");
+	if (now_ms() > s->until)
+		return fail(err, COVE_ETIMEDOUT, 0, "save: QEMU does not end");
+	return 0;
+}
 
 static int make_pipe(struct saving *s, struct cove_error *err)
 {
@@ -126,6 +187,7 @@ static int make_pipe(struct saving *s, struct cove_error *err)
 static int drain(struct saving *s, struct cove_error *err)
 {
 	uint8_t *buf = malloc(READ_SIZE);
+	uint64_t total = 0;
 	int r = buf ? 0 : fail_nomem(err);
 
 	while (r == 0) {
@@ -144,6 +206,9 @@ static int drain(struct saving *s, struct cove_error *err)
 			r = fail(err, COVE_EIO, -e, "save: the memory");
 		else if (cut_tick(s->c) < 0)
 			r = cut_release(s->c, err);
+		total += got > 0 ? (uint64_t)got : 0;
+		if (r == 0)
+			r = within_bounds(s, total, err);
 	}
 	if (buf)
 		sodium_memzero(buf, READ_SIZE);
@@ -184,6 +249,7 @@ static int seal_all(struct saving *s, int file, const uint8_t key[SEAL_KEY],
 		return err->code;
 	tables = openat(s->run, SAVE_TABLES, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	s->sealing = true;
+	set_bounds(s, head);
 	r = tables < 0 ? fail(err, COVE_EIO, errno, "save: the tables of files")
 		       : state_begin(&s->seal, file, key, head, tables, err);
 	json_decref(head);
@@ -193,24 +259,24 @@ static int seal_all(struct saving *s, int file, const uint8_t key[SEAL_KEY],
 	return r < 0 ? fail(err, COVE_EIO, -r, "save: the memory") : 0;
 }
 
-int memory_save(struct cut *c, int dir, uint64_t *ret, struct cove_error *err)
+int memory_save(struct cut *c, int dir, uint8_t key[SEAL_KEY], uint64_t *ret,
+		struct cove_error *err)
 {
 	struct saving s = {.c = c, .run = -1, .pipe = -1};
 	cleanup_fd int file =
 		openat(dir, MEMORY_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	uint8_t key[SEAL_KEY];
 	int r;
 
 	s.run = openat(c->store->run_fd, c->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (file < 0 || s.run < 0)
 		r = fail(err, COVE_EIO, errno, "save: the memory");
 	else
-		r = make_key(c->store, dir, key, err);
-	if (r == 0)
-		r = make_pipe(&s, err);
-	if (r == 0)
+		r = sodium_init() < 0 ? fail(err, COVE_EIO, ENOSYS, "libsodium")
+				      : make_pipe(&s, err);
+	if (r == 0) {
+		randombytes_buf(key, SEAL_KEY);
 		r = seal_all(&s, file, key, err);
-	sodium_memzero(key, sizeof(key));
+	}
 	*ret = s.seal.total;
 	if (s.sealing)
 		seal_clear(&s.seal);
@@ -235,6 +301,22 @@ int64_t memory_size(int dir)
 		       : (int64_t)st.st_size;
 }
 
+/* Was it never there, or is it gone? */
+static int no_memory(int dir, const char *tag, struct cove_error *err)
+{
+	json_t *meta = snapshot_load_meta(dir, tag, err);
+	bool had = json_object_get(meta, "memory") != NULL;
+
+	json_decref(meta);
+	if (!meta)
+		return err->code;
+	if (!had)
+		return fail(err, COVE_ENOENT, 0,
+			    "snapshot %s has no memory to go on from", tag);
+	fail(err, COVE_EDAMAGED, 0, "the memory of snapshot %s is missing", tag);
+	return hint(err, "its files can be restored: --files-only");
+}
+
 int memory_open(struct store *st, const char *name, const char *tag, int *ret_file,
 		uint8_t key[SEAL_KEY], struct cove_error *err)
 {
@@ -247,10 +329,10 @@ int memory_open(struct store *st, const char *name, const char *tag, int *ret_fi
 	if (dir < 0)
 		return err->code;
 	file = openat(dir, MEMORY_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (file < 0 && errno != ENOENT)
+		return fail(err, COVE_EIO, errno, "the memory of snapshot %s", tag);
 	if (file < 0)
-		return fail(err, errno == ENOENT ? COVE_ENOENT : COVE_EIO,
-			    errno == ENOENT ? 0 : errno,
-			    "snapshot %s has no memory to go on from", tag);
+		return no_memory(dir, tag, err);
 	if (open_key(st, dir, key, err) < 0)
 		return wrap(err, "snapshot %s", tag);
 	*ret_file = take_fd(&file);

@@ -18,7 +18,6 @@
 #define NO_SLOT UINT32_MAX /* of a node number that the server never gives out */
 
 static struct hear {
-	const char *mount;
 	bool shrinks;
 	int fd;               /* of the mount; the thread's alone */
 	pthread_mutex_t lock; /* of everything below */
@@ -26,11 +25,13 @@ static struct hear {
 	struct fusemsg_heard ring[HEAR_MAX];
 	unsigned first, n;
 	bool shrink, done;
+	int view;                     /* of the mount too, but O_PATH; -1: not yet */
 	uint32_t tid;                 /* 0: the thread does not run yet */
 	struct fusemsg_heard playing; /* what: 0, nothing */
 	uint32_t n_invented;
 } hear = {
 	.fd = -1,
+	.view = -1,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.change = PTHREAD_COND_INITIALIZER,
 };
@@ -158,18 +159,30 @@ static size_t own_request(uint8_t *msg, size_t *n, uint8_t *answer)
 size_t hear_request(uint8_t *msg, size_t *n, uint8_t *answer)
 {
 	struct fuse_in_header h;
-	size_t len = 0;
+	size_t len;
 
 	memcpy(&h, msg, sizeof(h));
+	/* Nearly all of them are somebody else's. */
+	if (!h.pid || h.pid != __atomic_load_n(&hear.tid, __ATOMIC_ACQUIRE))
+		return 0;
 	pthread_mutex_lock(&hear.lock);
-	if (hear.tid && h.pid == hear.tid)
-		len = own_request(msg, n, answer);
+	len = own_request(msg, n, answer);
 	pthread_mutex_unlock(&hear.lock);
 	return len;
 }
 
 /* ---- events --------------------------------------------------------------------------
  */
+
+static int view(void)
+{
+	int fd;
+
+	pthread_mutex_lock(&hear.lock);
+	fd = hear.view;
+	pthread_mutex_unlock(&hear.lock);
+	return fd;
+}
 
 static int open_node(uint64_t node, int flags)
 {
@@ -183,7 +196,7 @@ static int open_node(uint64_t node, int flags)
 	h.word[0] = (uint32_t)(node >> 32);
 	h.word[1] = (uint32_t)node;
 	if (hear.fd < 0)
-		hear.fd = open(hear.mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		hear.fd = openat(view(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return hear.fd < 0 ? -1
 			   : (int)syscall(SYS_open_by_handle_at, hear.fd, &h.head,
 					  flags | O_CLOEXEC);
@@ -304,9 +317,7 @@ static void *run(void *arg)
 	int n;
 
 	(void)arg;
-	pthread_mutex_lock(&hear.lock);
-	hear.tid = (uint32_t)syscall(SYS_gettid);
-	pthread_mutex_unlock(&hear.lock);
+	__atomic_store_n(&hear.tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while ((n = take_all(all, &forget)) >= 0) {
 		if (forget)
 			shrink();
@@ -347,13 +358,19 @@ void hear_stop(void)
 	pthread_mutex_unlock(&hear.lock);
 }
 
-int hear_start(const char *mount, bool shrinks)
+void hear_mount(int fd)
+{
+	pthread_mutex_lock(&hear.lock);
+	hear.view = fd;
+	pthread_mutex_unlock(&hear.lock);
+}
+
+int hear_start(bool shrinks)
 {
 	pthread_attr_t a;
 	pthread_t t;
 	int r;
 
-	hear.mount = mount;
 	hear.shrinks = shrinks;
 	pthread_attr_init(&a);
 	pthread_attr_setstacksize(&a, 64u * 1024);

@@ -29,9 +29,10 @@
 #define HEAR_MAX 256
 #define HEAR_ANSWER_MAX 256
 
-/* mount: a directory of the FUSE mount, once there is something to hear. shrinks: the
- * kernel is ours alone, and may be told to drop its caches. 0 or -errno. */
-int hear_start(const char *mount, bool shrinks);
+/* shrinks: the kernel is ours alone, and may be told to drop its caches. 0 or -errno. */
+int hear_start(bool shrinks);
+/* The FUSE mount, as an O_PATH descriptor, which is taken; before, nothing is heard. */
+void hear_mount(int fd);
 /* The end of a thread that may wait for answers; called before /dev/fuse is closed. */
 void hear_stop(void);
 

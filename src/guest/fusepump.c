@@ -11,9 +11,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #define THREAD_STACK (64u * 1024)
+#define PORT_PIECE 4096u /* the driver of the port hands out no more in one piece */
+#define PIECES_MAX (FUSEMSG_MAX / PORT_PIECE + 1)
 #define WAKE SIGRTMIN /* makes a blocked read() of `out` return; does nothing else */
 
 struct notice {
@@ -273,13 +276,41 @@ static void finish(void)
 	close_fd(&pump.port);
 }
 
+/* How many bytes are certain to follow the len at p: the rest of a message that began. */
+static size_t rest_of(const uint8_t *p, size_t len)
+{
+	uint32_t whole = 0;
+
+	if (len >= sizeof(whole))
+		memcpy(&whole, p, sizeof(whole));
+	return whole > len ? whole - len : 0;
+}
+
+/* A read of the port returns one piece. The rest of a long answer is asked for piece by
+ * piece, but in one system call, which waits for nothing that may not come. */
+static ssize_t read_port(uint8_t *p, size_t len)
+{
+	struct iovec v[PIECES_MAX];
+	size_t rest = rest_of(p, len);
+	int n = 0;
+
+	if (rest <= PORT_PIECE)
+		return read(pump.port, p + len, FUSEMSG_MAX - len);
+	for (uint8_t *at = p + len; rest && n < (int)PIECES_MAX; n++) {
+		v[n] = (struct iovec){at, min_size(rest, PORT_PIECE)};
+		at += v[n].iov_len;
+		rest -= v[n].iov_len;
+	}
+	return readv(pump.port, v, n);
+}
+
 static void *run_in(void *buf)
 {
 	uint8_t *p = buf;
 	size_t len = 0;
 
 	for (;;) {
-		ssize_t n = read(pump.port, p + len, FUSEMSG_MAX - len);
+		ssize_t n = read_port(p, len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -320,8 +351,7 @@ static int start_thread(pthread_t *t, void *(*run)(void *), void *arg)
 }
 
 /* Signals are the main thread's, but for the one that wakes `out`. */
-static int start_threads(uint8_t *in_buf, uint8_t *out_buf, const char *mount,
-			 bool shrinks)
+static int start_threads(uint8_t *in_buf, uint8_t *out_buf, bool shrinks)
 {
 	struct sigaction a = {.sa_handler = woken};
 	sigset_t all, old;
@@ -332,7 +362,7 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_buf, const char *mount,
 	sigfillset(&all);
 	sigdelset(&all, WAKE);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = hear_start(mount, shrinks);
+	r = hear_start(shrinks);
 	if (r == 0)
 		r = start_thread(&pump.tell, run_tell, NULL);
 	if (r == 0)
@@ -343,7 +373,7 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_buf, const char *mount,
 	return r;
 }
 
-int fusepump_start(int fuse_fd, int port_fd, const char *mount, bool shrinks)
+int fusepump_start(int fuse_fd, int port_fd, bool shrinks)
 {
 	uint8_t *in_buf = malloc(FUSEMSG_MAX), *out_buf = malloc(FUSEMSG_MAX);
 
@@ -351,7 +381,7 @@ int fusepump_start(int fuse_fd, int port_fd, const char *mount, bool shrinks)
 	pump.port = port_fd;
 	pump.last = &pump.first;
 	if (in_buf && out_buf)
-		return start_threads(in_buf, out_buf, mount, shrinks);
+		return start_threads(in_buf, out_buf, shrinks);
 	free(in_buf);
 	free(out_buf);
 	return -ENOMEM;

@@ -13,6 +13,7 @@
  */
 #include "guest/machine_root.h"
 
+#include "guest/fusehear.h"
 #include "guest/fusepump.h"
 #include "guest/machine_disk.h"
 
@@ -163,12 +164,16 @@ static int make_point(const char *path, bool file, const struct machine_user *us
 	slash = strrchr(dir, '/');
 	if (file && slash)
 		*slash = '\0';
-	if (mkdir_p(dir, 0755) < 0)
-		return -1;
-	(void)!chown(dir, user->uid, user->gid);
+	/* What was there keeps its owner. This is root, and what lies there may be of an
+	 * earlier run: a symlink in the place of what is made leads nowhere. */
+	if (access(dir, F_OK) < 0) {
+		if (mkdir_p(dir, 0755) < 0)
+			return -1;
+		(void)!fchownat(AT_FDCWD, dir, user->uid, user->gid, AT_SYMLINK_NOFOLLOW);
+	}
 	if (!file)
 		return 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	return fd < 0 ? -1 : close(fd);
 }
 
@@ -385,7 +390,7 @@ const char *machine_root(int port, bool disk, const struct machine_user *user,
 			 char **mounts)
 {
 	cleanup_fd int root = ready.root, memory = ready.memory;
-	int r = fusepump_start(ready.fuse, port, "/", true); /* "/" by then */
+	int r = fusepump_start(ready.fuse, port, true);
 	const char *what;
 
 	errno = -r;
@@ -396,6 +401,7 @@ const char *machine_root(int port, bool disk, const struct machine_user *user,
 	what = disk ? use_disk() : NULL;
 	if (what)
 		return what;
+	hear_mount(fcntl(root, F_DUPFD_CLOEXEC, 3));
 	if (enter() < 0)
 		return "enter the root file system";
 	if (disk && (mkdir_p("/proc", 0755) < 0 || mkdir_p("/dev", 0755) < 0))

@@ -52,14 +52,14 @@ static uint32_t own_threads(void)
  * not. The second limit, by user, is what programs see and ask for. */
 int machine_tasks_limit(uint32_t tasks)
 {
-	struct rlimit by_user = {tasks, tasks};
-	char text[16];
-	int n;
+	rlim_t most = tasks ? tasks : RLIM_INFINITY;
+	struct rlimit by_user = {most, most};
+	char text[16] = "max";
+	int n = 3;
 
-	if (!tasks)
-		return 0;
 	if (setrlimit(RLIMIT_NPROC, &by_user) < 0)
 		return -1;
-	n = snprintf(text, sizeof(text), "%u", tasks + own_threads() - 1);
+	if (tasks)
+		n = snprintf(text, sizeof(text), "%u", tasks + own_threads() - 1);
 	return limit >= 0 && write(limit, text, (size_t)n) != n ? -1 : 0;
 }

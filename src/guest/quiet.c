@@ -8,7 +8,8 @@
  * link is empty and at the beginning of a frame in both directions, and so is the stream
  * of FUSE messages (fusepump_pause). Processes that need a file wait; others run until
  * the host stops the machine. With RESUME everything goes on; if it says that this is
- * another life, first with a clock, a random state and a name of its own, and without the
+ * another life, first with a clock, a random state, a boot id and a name of its own, and
+ * without the
  * streams of clients that are not there any more.
  *
  * While we are quiet we must not look up a path: that could be a request for a file. So
@@ -22,6 +23,7 @@
 #include "guest/guest.h"
 #include "guest/machine.h"
 #include "guest/machine_disk.h"
+#include "guest/machine_tasks.h"
 #include "guest/request.h"
 
 #include "base/io.h"
@@ -32,6 +34,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/random.h>
 
@@ -39,7 +42,9 @@
 #define RESUME_TAGS \
 	(TAG(WIRE_A_FLAGS) | TAG(WIRE_A_TIME_NS) | TAG(WIRE_A_SEED) | \
 	 TAG(WIRE_A_HOSTNAME) | TAG(WIRE_A_ENV) | TAG(WIRE_A_NONCE) | \
-	 TAG(WIRE_A_STREAM))
+	 TAG(WIRE_A_STREAM) | TAG(WIRE_A_PIDS))
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define UUID_TEXT 38 /* 36, a newline, and the end */
 #define SPINNERS_MAX 64
 #define SPINNER_STACK (64u * 1024)
 
@@ -49,6 +54,8 @@ struct quiet {
 	pthread_t spinner[SPINNERS_MAX];
 	size_t n_spinners;
 };
+
+static int boot_id = -1; /* the file that covers the kernel's, once there is one */
 
 /* ---- nobody else runs ----------------------------------------------------------- */
 
@@ -113,6 +120,56 @@ static int start_spinners(struct quiet *q)
 	return r;
 }
 
+/* ---- the boot id ---------------------------------------------------------------- */
+
+/* Version 4: random but for what says so. */
+static void make_uuid(char out[UUID_TEXT])
+{
+	uint8_t b[16];
+	int n = 0;
+
+	if (getrandom(b, sizeof(b), 0) != sizeof(b))
+		memset(b, 0, sizeof(b));
+	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+	for (size_t i = 0; i < sizeof(b); i++)
+		n += snprintf(out + n, UUID_TEXT - (size_t)n, "%02x%s", b[i],
+			      i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
+	snprintf(out + n, UUID_TEXT - (size_t)n, "\n");
+}
+
+/* Over the kernel's own there is a file of ours, which shows the same until there is
+ * another life. Made while paths may be looked up, and as root: file operations are the
+ * user's otherwise. */
+static void cover_boot_id(void)
+{
+	static const char file[] = "/dev/.boot_id";
+	int old = setfsuid(0);
+	char text[UUID_TEXT] = "";
+	cleanup_fd int from = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+	cleanup_fd int fd = -1;
+
+	unlink(file);
+	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (from >= 0 && fd >= 0 && read(from, text, UUID_TEXT - 1) == UUID_TEXT - 1 &&
+	    write_all(fd, text, UUID_TEXT - 1) == 0 &&
+	    mount(file, BOOT_ID, NULL, MS_BIND, NULL) == 0 &&
+	    mount(NULL, BOOT_ID, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0)
+		boot_id = take_fd(&fd);
+	unlink(file);
+	setfsuid((uid_t)old);
+}
+
+/* The kernel makes one for each boot, and keeps it: two lives of one boot would share it.
+ */
+static int fresh_boot_id(void)
+{
+	char text[UUID_TEXT];
+
+	make_uuid(text);
+	return pwrite(boot_id, text, UUID_TEXT - 1, 0) == UUID_TEXT - 1 ? 0 : -1;
+}
+
 /* ---- silence -------------------------------------------------------------------- */
 
 static void quiet_free(struct quiet *q)
@@ -131,8 +188,10 @@ static int become_quiet(struct guest *g)
 		return -ENOMEM;
 	/* A copy without the memory has what is on the disk, and no more. */
 	machine_disk_sync();
+	if (boot_id < 0)
+		cover_boot_id();
 	q->random_fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
-	r = q->random_fd < 0 ? -errno : fusepump_pause(PAUSE_MS);
+	r = q->random_fd < 0 ? -errno : boot_id < 0 ? -EIO : fusepump_pause(PAUSE_MS);
 	if (r == 0) {
 		r = start_spinners(q);
 		if (r < 0)
@@ -204,6 +263,8 @@ static int new_life(struct guest *g, struct request *r)
 	if (r->count[WIRE_A_SEED])
 		guest_seed(g->quiet->random_fd, r->str[WIRE_A_SEED],
 			   r->count[WIRE_A_SEED]);
+	if (fresh_boot_id() < 0)
+		return violation(g, "the boot id cannot be set");
 	if (request_has(r, WIRE_A_TIME_NS) && guest_set_clock(r->time_ns) < 0)
 		return violation(g, "the clock cannot be set");
 	if (r->str[WIRE_A_HOSTNAME])
@@ -219,41 +280,6 @@ static int new_life(struct guest *g, struct request *r)
 	g->env = r->list[WIRE_A_ENV];
 	g->env_arena = take_ptr(r->arena);
 	return 0;
-}
-
-/* Version 4: random but for what says so. */
-static void make_uuid(char out[38])
-{
-	uint8_t b[16];
-	int n = 0;
-
-	if (getrandom(b, sizeof(b), 0) != sizeof(b))
-		memset(b, 0, sizeof(b));
-	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
-	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-	for (size_t i = 0; i < sizeof(b); i++)
-		n += snprintf(out + n, 38 - (size_t)n, "%02x%s", b[i],
-			      i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
-	snprintf(out + n, 38 - (size_t)n, "\n");
-}
-
-/* The kernel makes one for each boot, and keeps it: two lives of one boot would share it.
- */
-static void fresh_boot_id(void)
-{
-	static const char file[] = "/dev/.boot_id";
-	static const char shown[] = "/proc/sys/kernel/random/boot_id";
-	char text[38];
-	cleanup_fd int fd = -1;
-
-	umount2(shown, MNT_DETACH); /* of an earlier life */
-	make_uuid(text);
-	unlink(file);
-	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-	if (fd >= 0 && write_all(fd, text, strlen(text)) == 0 &&
-	    mount(file, shown, NULL, MS_BIND, NULL) == 0)
-		mount(NULL, shown, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL);
-	unlink(file);
 }
 
 int on_resume(struct guest *g, const struct wire_frame *f)
@@ -272,7 +298,9 @@ int on_resume(struct guest *g, const struct wire_frame *f)
 	fusepump_resume();
 	stop_spinners(q);
 	quiet_free(q);
-	if (r.num[WIRE_A_FLAGS] & WIRE_RESUME_RESTORED)
-		fresh_boot_id(); /* it looks up paths */
+	/* It looks up paths; and only now do all threads count that will be there. */
+	if (e == 0 && r.num[WIRE_A_FLAGS] & WIRE_RESUME_RESTORED &&
+	    machine_tasks_limit(r.num[WIRE_A_PIDS]) < 0)
+		e = violation(g, "limit of processes");
 	return e;
 }

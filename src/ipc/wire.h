@@ -167,14 +167,15 @@ enum wire_tag {
 	WIRE_A_TOOL,       /* the same: which tool */
 	/* "tmpfs mode=OCTAL,uid=N,gid=N PATH": an empty directory in the guest's memory,
 	 * of which all of them together may take half; "bind - PATH" and "file - PATH":
-	 * what the root file system has there, again, on top of one */
+	 * what the root file system has there, again, on top of one (or of the disk that
+	 * is the root: docs/PROTOCOL.md) */
 	WIRE_A_MOUNT,
 	/* u64, STARTED from a machine: the time then, on the clock that its /proc has for
 	 * the starts of processes (os/who.h) */
 	WIRE_A_SINCE,
 	WIRE_A_NONCE,  /* 16 bytes: of the stream of connections, see ipc/netmux.h */
 	WIRE_A_STREAM, /* u32 */
-	WIRE_A_PIDS,   /* u32, SETUP of a machine: processes that there may be; 0: any */
+	WIRE_A_PIDS, /* u32, SETUP and RESUME of a machine: how many processes; 0: any */
 	WIRE_A_LAST = WIRE_A_PIDS
 };
 

@@ -37,6 +37,8 @@ static int64_t now_ms(void)
 
 /* ---- sending -------------------------------------------------------------------- */
 
+/* Never waits: what we say is short, and a QEMU that leaves so much of it unread that
+ * there is no room is past talking to. */
 static int send_text(int fd, const char *text, size_t n, int pass)
 {
 	union {
@@ -56,7 +58,7 @@ static int send_text(int fd, const char *text, size_t n, int pass)
 		m.msg_controllen = sizeof(control.room);
 	}
 	while (iov.iov_len) {
-		ssize_t done = sendmsg(fd, &m, MSG_NOSIGNAL);
+		ssize_t done = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (done < 0 && errno == EINTR)
 			continue;
@@ -70,10 +72,11 @@ static int send_text(int fd, const char *text, size_t n, int pass)
 	return 0;
 }
 
-int qmp_send(struct qmp *q, const char *command, json_t *args, int pass,
-	     struct cove_error *err)
+static int send_command(struct qmp *q, const char *command, json_t *args, int pass,
+			struct cove_error *err)
 {
-	json_t *o = json_pack("{s:s, s:o*}", "execute", command, "arguments", args);
+	json_t *o = json_pack("{s:s, s:o*, s:I}", "execute", command, "arguments", args,
+			      "id", (json_int_t)(q->sent + 1));
 	cleanup_free char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	int r;
 
@@ -81,10 +84,38 @@ int qmp_send(struct qmp *q, const char *command, json_t *args, int pass,
 	if (!text)
 		return fail_nomem(err);
 	r = send_text(q->fd, text, strlen(text), pass);
-	return r < 0 ? fail(err, COVE_EGONE, -r, "QEMU: %s", command) : 0;
+	if (r < 0)
+		return fail(err, COVE_EGONE, -r, "QEMU: %s", command);
+	q->sent++;
+	return 0;
+}
+
+int qmp_send(struct qmp *q, const char *command, json_t *args, int pass,
+	     struct cove_error *err)
+{
+	if (!q->greeted && send_command(q, "qmp_capabilities", NULL, -1, err) < 0) {
+		json_decref(args);
+		return err->code;
+	}
+	q->greeted = true;
+	return send_command(q, command, args, pass, err);
 }
 
 /* ---- receiving ------------------------------------------------------------------ */
+
+/* Why it ends is kept, whatever was being waited for when it said so. */
+static json_t *parse(struct qmp *q, size_t n)
+{
+	json_t *o = json_loadb(q->in.data, n, 0, NULL);
+	const char *event = json_string_value(json_object_get(o, "event"));
+	const char *why =
+		json_string_value(json_object_get(json_object_get(o, "data"), "reason"));
+
+	if (event && strcmp(event, "SHUTDOWN") == 0 && why)
+		snprintf(q->reason, sizeof(q->reason), "%s", why);
+	buf_consume(&q->in, n);
+	return o;
+}
 
 /* The next line as an object; NULL with err set, or NULL without: time is up. */
 static json_t *next(struct qmp *q, int64_t until, struct cove_error *err)
@@ -98,9 +129,8 @@ static json_t *next(struct qmp *q, int64_t until, struct cove_error *err)
 
 		if (end) {
 			size_t used = (size_t)(end - q->in.data) + 1;
-			json_t *o = json_loadb(q->in.data, used, 0, NULL);
+			json_t *o = parse(q, used);
 
-			buf_consume(&q->in, used);
 			if (!o)
 				fail(err, COVE_EIO, 0, "QEMU: says what is no JSON");
 			return o;
@@ -109,7 +139,7 @@ static json_t *next(struct qmp *q, int64_t until, struct cove_error *err)
 			fail(err, COVE_EIO, 0, "QEMU: says too much");
 			return NULL;
 		}
-		if (left <= 0 || poll(&p, 1, (int)left) == 0)
+		if (poll(&p, 1, left > 0 ? (int)left : 0) == 0)
 			return NULL;
 		n = recv(q->fd, room, sizeof(room), 0);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -127,7 +157,7 @@ static json_t *next(struct qmp *q, int64_t until, struct cove_error *err)
 
 static int timed_out(struct cove_error *err)
 {
-	return err->code ? err->code : fail(err, COVE_ETIMEDOUT, 0, "QEMU: no answer");
+	return fail(err, COVE_ETIMEDOUT, 0, "QEMU: no answer");
 }
 
 static int refused(const json_t *error, struct cove_error *err)
@@ -138,28 +168,64 @@ static int refused(const json_t *error, struct cove_error *err)
 		    why ? why : "an error without text");
 }
 
+/* Whose answer is it? 0: nobody's that is waited for: an event, or a late one. An error
+ * without a number is about what we said last. */
+static uint64_t answers(const json_t *o, uint64_t from, uint64_t to)
+{
+	const json_t *id = json_object_get(o, "id");
+	json_int_t n = json_integer_value(id);
+
+	if (!id && json_object_get(o, "error"))
+		return to;
+	return n > 0 && (uint64_t)n >= from && (uint64_t)n <= to ? (uint64_t)n : 0;
+}
+
+/* 1: the last of these commands is answered, all before it too, and well; 0: not yet. */
+static int answered(struct qmp *q, uint64_t from, uint64_t to, int64_t until,
+		    json_t **ret, struct cove_error *err)
+{
+	for (int i = 0; i < LEFT_MAX; i++) {
+		struct cove_error why = {0}; /* the caller's may hold an older one */
+		json_t *o = next(q, until, &why), *value;
+		uint64_t id = o ? answers(o, from, to) : 0;
+		int r = 0;
+
+		if (!o && why.code)
+			*err = why;
+		if (!o)
+			return why.code;
+		value = json_object_get(o, "error");
+		if (id && value)
+			r = refused(value, err);
+		value = json_object_get(o, "return");
+		if (r == 0 && id == to && value) {
+			r = 1;
+			if (ret)
+				*ret = json_incref(value);
+		}
+		json_decref(o);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int qmp_poll(struct qmp *q, uint64_t from, uint64_t to, json_t **ret,
+	     struct cove_error *err)
+{
+	return answered(q, from, to, 0, ret, err);
+}
+
 int qmp_wait(struct qmp *q, unsigned n, json_t **ret, int timeout_ms,
 	     struct cove_error *err)
 {
 	int64_t until = now_ms() + timeout_ms;
+	int r;
 
-	while (n) {
-		json_t *o = next(q, until, err), *value;
-
-		if (!o)
-			return timed_out(err);
-		value = json_object_get(o, "error");
-		if (value) {
-			refused(value, err);
-			json_decref(o);
-			return err->code;
-		}
-		value = json_object_get(o, "return");
-		if (value && --n == 0 && ret)
-			*ret = json_incref(value);
-		json_decref(o);
-	}
-	return 0;
+	do
+		r = answered(q, q->sent - n + 1, q->sent, until, ret, err);
+	while (r == 0 && now_ms() < until);
+	return r < 0 ? r : r > 0 ? 0 : timed_out(err);
 }
 
 int qmp_call(struct qmp *q, const char *command, json_t *args, json_t **ret,
@@ -175,12 +241,15 @@ int qmp_event(struct qmp *q, const char *name, int timeout_ms, struct cove_error
 	int64_t until = now_ms() + timeout_ms;
 
 	for (;;) {
-		json_t *o = next(q, until, err);
+		struct cove_error why = {0};
+		json_t *o = now_ms() < until ? next(q, until, &why) : NULL;
 		const char *event;
 		bool found;
 
+		if (!o && why.code)
+			*err = why;
 		if (!o)
-			return timed_out(err);
+			return why.code ? why.code : timed_out(err);
 		event = json_string_value(json_object_get(o, "event"));
 		found = event && strcmp(event, name) == 0;
 		if (json_object_get(o, "error")) {
@@ -200,14 +269,7 @@ void qmp_shutdown_reason(struct qmp *q, char *ret, size_t size)
 	struct cove_error ignored = {0};
 	json_t *o;
 
-	ret[0] = '\0';
-	for (int i = 0; i < LEFT_MAX && (o = next(q, now_ms() + 1, &ignored)); i++) {
-		const char *event = json_string_value(json_object_get(o, "event"));
-		const char *why = json_string_value(
-			json_object_get(json_object_get(o, "data"), "reason"));
-
-		if (event && strcmp(event, "SHUTDOWN") == 0 && why)
-			snprintf(ret, size, "%s", why);
+	for (int i = 0; i < LEFT_MAX && (o = next(q, now_ms() + 1, &ignored)); i++)
 		json_decref(o);
-	}
+	snprintf(ret, size, "%s", q->reason);
 }

@@ -15,19 +15,27 @@
 
 json_t *state_machine_json(const struct state_machine *m)
 {
-	return json_pack("{s:s, s:b, s:b, s:i, s:I}", "qemu", m->qemu, "kvm", m->kvm,
-			 "tuned", m->tuned, "cpus", (int)m->cpus, "memory",
-			 (json_int_t)m->memory);
+	return json_pack("{s:s, s:b, s:b, s:i, s:I, s:s, s:s}", "qemu", m->qemu, "kvm",
+			 m->kvm, "tuned", m->tuned, "cpus", (int)m->cpus, "memory",
+			 (json_int_t)m->memory, "kernel", m->kernel, "digest", m->digest);
+}
+
+static bool take_text(char *out, size_t size, const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	if (!text || strlen(text) >= size)
+		return false;
+	snprintf(out, size, "%s", text);
+	return true;
 }
 
 int state_machine_parse(struct state_machine *m, const json_t *o)
 {
-	const char *qemu = json_string_value(json_object_get(o, "qemu"));
 	json_int_t cpus = json_integer_value(json_object_get(o, "cpus"));
 	json_int_t memory = json_integer_value(json_object_get(o, "memory"));
 
-	if (!qemu || strlen(qemu) >= sizeof(m->qemu) || cpus < 1 || cpus > 1024 ||
-	    memory < 1 << 20)
+	if (cpus < 1 || cpus > 1024 || memory < 1 << 20)
 		return -EBADMSG;
 	*m = (struct state_machine){
 		.kvm = json_is_true(json_object_get(o, "kvm")),
@@ -35,8 +43,11 @@ int state_machine_parse(struct state_machine *m, const json_t *o)
 		.cpus = (unsigned)cpus,
 		.memory = (uint64_t)memory,
 	};
-	snprintf(m->qemu, sizeof(m->qemu), "%s", qemu);
-	return 0;
+	return take_text(m->qemu, sizeof(m->qemu), o, "qemu") &&
+			       take_text(m->kernel, sizeof(m->kernel), o, "kernel") &&
+			       take_text(m->digest, sizeof(m->digest), o, "digest")
+		       ? 0
+		       : -EBADMSG;
 }
 
 /* ---- writing -------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #define COVE_VM_STATE_H
 
 #include "base/error.h"
+#include "vm/kernel.h"
 #include "vm/seal.h"
 
 #include <jansson.h>
@@ -23,6 +24,8 @@ struct state_machine {
 	bool tuned; /* see vm/qemu.h */
 	unsigned cpus;
 	uint64_t memory; /* bytes */
+	/* What it booted once, which need not be here any more. */
+	char kernel[KERNEL_NAME_MAX + 1], digest[KERNEL_DIGEST_HEX];
 };
 
 json_t *state_machine_json(const struct state_machine *m);

@@ -44,7 +44,7 @@ ok 'the first start of another kind boots once, however many come, and all say s
 	same 0 "$(ls "$D" | grep -c making)"'
 ok 'who starts one by name hears of it too' '
 	cove create box --no-mounts $small
-	COVE_KERNEL_ARGS=cove.test=2 cove start box 2>"$T/err"
+	COVE_KERNEL_ARGS=cove.test=2 cove start box 2>"$T/err" || { cat "$T/err"; exit 1; }
 	has "$(cat "$T/err")" "booting"
 	has "$(cove exec box -- cat /proc/cmdline)" "cove.test=2"
 	cove stop box'
@@ -61,7 +61,7 @@ ok 'a template that QEMU does not take is made again, and that is said' '
 		sum=$(b2sum -l 128 "$D/$k/state" | cut -d" " -f1)
 		jq --arg s "$sum" ".stateDigest = \$s" "$D/$k/info.json" >"$T/info" && cp "$T/info" "$D/$k/info.json"
 	done
-	cove start box 2>"$T/err"
+	cove start box 2>"$T/err" || { cat "$T/err"; exit 1; }
 	has "$(cat "$T/err")" "cannot be restored"
 	same ok "$(cove exec box -- echo ok)"
 	cove attest box >/dev/null
@@ -71,7 +71,7 @@ ok 'one that is cut is made again before it is used' '
 	for k in $(keys); do
 		[ "$(jq -r .memoryMiB "$D/$k/info.json")" = 128 ] && truncate -s 1M "$D/$k/ram"
 	done
-	COVE_KERNEL_ARGS=cove.test=2 cove start box 2>"$T/err"
+	COVE_KERNEL_ARGS=cove.test=2 cove start box 2>"$T/err" || { cat "$T/err"; exit 1; }
 	has "$(cat "$T/err")" "damaged (its memory): it is made again"
 	cove image rm --all 2>/dev/null || for k in $(keys); do cove image rm "$k"; done
 	same "" "$(keys)"

@@ -10,6 +10,7 @@
  *is not set); the mount is private to this process and its children.
  */
 #include "base/util.h"
+#include "guest/fusehear.h"
 #include "guest/fusepump.h"
 
 #include <fcntl.h>
@@ -95,8 +96,9 @@ int main(int argc, char **argv)
 	if (server < 0 || fuse < 0)
 		die("/dev/fuse");
 	mount_fuse(argv[3], fuse);
-	if (fusepump_start(fuse, pair[0], argv[3], false) < 0)
+	if (fusepump_start(fuse, pair[0], false) < 0)
 		die("pump");
+	hear_mount(open(argv[3], O_PATH | O_DIRECTORY | O_CLOEXEC));
 	command = fork();
 	if (command == 0) {
 		unsigned uid = (unsigned)env_number("RUN_UID");
