@@ -254,7 +254,7 @@ scripts() { # KIND BUILD WHO TIER SECONDS
 }
 # The same scripts, with every sandbox a virtual machine: an emulated one on most hosts, so those
 # that show a row of tests/rows each, unless FULL is set.
-vm_choice='t10-run t14-mounts t16-rootfs t20-lifecycle t24-lifetime t40-many t44-gate t47-snapshot t48-clone t50-limits
+vm_choice='t10-run t14-mounts t16-rootfs t20-lifecycle t40-many t44-gate t47-snapshot t48-clone t50-limits
 	t61-egress t73-machine-end t74-memory t76-files t77-disk t78-template e10-files e30-mounts e92-machine'
 vm_user_choice='t10-run t14-mounts e10-files'
 chosen() { # SCRIPT NAMES

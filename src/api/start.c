@@ -16,6 +16,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
+/* A keeper listens and answers once its guest is up, which may have to boot first. */
+#define KEEPER_MS 60000
+
 static int64_t check_disk(void *arg)
 {
 	struct cove *s = arg;
@@ -141,7 +144,7 @@ static int start_keeper(struct cove *s, const struct cove_start_options *o,
 static int join_keeper(struct cove *s, const struct cove_start_options *o, bool may_start,
 		       struct cove_error *err)
 {
-	int64_t until = now_ms() + 10000;
+	int64_t until = now_ms() + KEEPER_MS;
 	cleanup_fd int fd = -1;
 
 	while (connect_keeper(&s->store, s->name, &fd, err) < 0) {
@@ -158,7 +161,10 @@ static int join_keeper(struct cove *s, const struct cove_start_options *o, bool 
 			return err->code;
 	}
 	s->session = session_new(&fd, err);
-	return s->session ? 0 : err->code;
+	if (!s->session)
+		return err->code;
+	session_wait_for(s->session, KEEPER_MS);
+	return 0;
 }
 
 /* A sandbox whose log cannot be written is none. */

@@ -151,12 +151,17 @@ void session_set_bye(struct session *s, const char *text, const char *tip)
 	snprintf(s->bye_hint, sizeof(s->bye_hint), "%s", tip ? tip : "");
 }
 
+void session_wait_for(struct session *s, uint32_t ms)
+{
+	s->hello_by = now_ms() + ms;
+}
+
 int session_set_guest(struct session *s, const struct session_watch *w)
 {
 	s->guest = *w;
 	s->pulse.limit_ms = w->silence_ms;
 	if (w->up_ms)
-		s->hello_by = now_ms() + w->up_ms;
+		session_wait_for(s, w->up_ms);
 	return w->alarm < 0 ? 0 : watch(s, w->alarm, EPOLLIN, WATCH_ALARM, 0, true);
 }
 

@@ -88,6 +88,8 @@ struct stream {
 
 struct session *session_new(int *link_fd,
 			    struct cove_error *err); /* takes the descriptor */
+/* How long the other side may take for its first word, from now on; 10 s if not said. */
+void session_wait_for(struct session *s, uint32_t ms);
 void session_free(struct session *s);
 int session_fd(const struct session *s);
 /* One turn, waiting at most timeout_ms for something to happen. COVE_EGONE once the peer

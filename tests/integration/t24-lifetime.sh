@@ -24,9 +24,9 @@ ok 'idle: stopped when nothing runs' '
 	wait_for 12 is_stopped i
 	cove rm -f i'
 ok 'idle: not while something runs' '
-	cove create -q j --no-mounts --idle "$(patient 1)s"
+	cove create -q j --no-mounts --idle "$(patient 2)s"
 	cove start -q j
-	cove exec j -- sleep "$(patient 4)"
+	cove exec j -- sleep "$(patient 5)"
 	cove rm -f j'
 ok 'a wrong duration is refused' '
 	for bad in 5x -1 abc 99999999999999999999s; do
