@@ -17,7 +17,7 @@
 #include <time.h>
 
 /* A keeper listens and answers once its guest is up, which may have to boot first. */
-#define KEEPER_MS 60000
+#define KEEPER_MS 150000
 
 static int64_t check_disk(void *arg)
 {
