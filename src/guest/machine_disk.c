@@ -151,8 +151,8 @@ static size_t list_parts(const char *disk, struct part *v)
 		if (strncmp(e->d_name, disk, strlen(disk)) != 0 ||
 		    strlen(e->d_name) >= NAME)
 			continue;
-		snprintf(v[n].name, NAME, "%s", e->d_name);
-		v[n].sectors = sectors_of(dir, e->d_name);
+		memcpy(v[n].name, e->d_name, strlen(e->d_name) + 1);
+		v[n].sectors = sectors_of(dir, v[n].name);
 		n++;
 	}
 	if (d)
