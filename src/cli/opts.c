@@ -14,7 +14,7 @@ const struct flag cli_flags[FLAG_COUNT] = {
 	[F_BACKEND]   = {"backend", 0, "B", "backend", "auto process vm remote",
 		"where it runs: auto, process, vm or remote"},
 	[F_IMAGE]     = {"image", 0, "I", "image.source", "host rootfs: tar: raw: qcow2:",
-		"root file system: host, rootfs:DIR, tar:FILE, raw:FILE, qcow2:FILE ..."},
+		"root: host, rootfs:DIR, tar:FILE, raw:FILE, qcow2:FILE"},
 	[F_MOUNT]     = {"mount", 0, "SRC[:DST]:MODE", "mounts", "@dir",
 		"mount a directory: overlay, ro, rw, copy or volume"},
 	[F_NO_MOUNTS] = {"no-mounts", 0, NULL, NULL, NULL,

@@ -18,8 +18,8 @@
 #include <stdbool.h>
 
 /* Runs until the sandbox has ended. secrets: a descriptor (core/secret.h), or -1; closed.
- * report: a descriptor that gets notices, then "ok" or the failure of the start (see connect.c), and is
- * closed then. Returns an exit code. */
+ * report: a descriptor that gets notices, then "ok" or the failure of the start (see
+ * connect.c), and is closed then. Returns an exit code. */
 struct keeper_options {
 	const char *name;
 	bool degraded;

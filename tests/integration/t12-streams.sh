@@ -63,7 +63,7 @@ ok 'a full disk on the host side is an error and no hang' '
 	[ $rc -ne 124 ]'
 ok 'SIGINT and SIGTERM are passed on' '
 	for sig in INT TERM; do
-		timeout -s $sig "$(patient 1)" cove run -q --no-mounts -- sh -c "trap \"echo got; exit 5\" $sig; while :; do sleep 0.1; done" >"$T/o" || :
+		timeout --foreground -s $sig "$(patient 1)" cove run -q --no-mounts -- sh -c "trap \"echo got; exit 5\" $sig; while :; do sleep 0.1; done" >"$T/o" || :
 		same got "$(cat "$T/o")"
 	done'
 
