@@ -56,7 +56,8 @@ static bool recall(struct finding *f, const char *file, const char *key)
 	f->verdict = (enum kvm_verdict)(text.data[n] - '0');
 	snprintf(f->detail, sizeof(f->detail), "%s", text.data + n + 1);
 	f->detail[strcspn(f->detail, "\n")] = '\0';
-	return f->verdict == KVM_USABLE || f->detail[0]; /* an older cove kept no reason */
+	/* an older cove kept no reason */
+	return f->verdict == KVM_USABLE || f->detail[0];
 }
 
 static void try_kvm(struct finding *f, const char *cache_dir)
