@@ -91,10 +91,12 @@ def rounds(who, base, count, cpus, times):
                 name = f"round{i}"
                 prepare(who, os.path.join(work[way], name))
                 for step, s in report.parse_samples(machines[way].round(name)).items():
-                    if s["failures"]:
+                    if s["failures"] and WAYS[way]:
                         raise RuntimeError(f"{way}: {step}: {s['failures']} failures")
+                    if s["failures"]:  # a peer's own: that sample is no measure of anything
+                        print(f"bench: {way}: {step}: {s['failures']} failures", flush=True)
+                        continue
                     times.setdefault(step, {}).setdefault(way, []).append(s["ns"][0] / 1e6)
-                shutil.rmtree(os.path.join(work[way], name, "many"), ignore_errors=True)
     finally:
         for m in machines.values():
             m.close()
@@ -103,7 +105,7 @@ def rounds(who, base, count, cpus, times):
 
 def run(places, opts):
     """Create, list, read, write and look through trees: cove / virtiofsd, step by step."""
-    who, count, cpus, times = places.main, 1 if opts.quick else 7, os.cpu_count(), {}
+    who, count, cpus, times = places.main, 1 if opts.quick else 3, os.cpu_count(), {}
     print("bench: files in virtual machines", flush=True)
     must(who.run([who.cove, "kernel", "install", "-q"], timeout=300), "cove kernel install")
     base = os.path.join(places.base, "vm-files")

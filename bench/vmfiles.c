@@ -154,23 +154,27 @@ static void run(char *const argv[])
 	failed_if(pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0);
 }
 
-static void git_status(const char *dir)
+static void git(const char *dir, const char *locks)
 {
-	char git[] = "/usr/bin/git", c[] = "-C", at[300], o[] = "--no-optional-locks",
+	char program[] = "/usr/bin/git", c[] = "-C", at[300], how[40],
 	     status[] = "status", conf[] = "-c", safe[] = "safe.directory=*";
-	char *const argv[] = {git, o, conf, safe, c, at, status, NULL};
+	char *const argv[] = {program, how, conf, safe, c, at, status, NULL};
 
 	snprintf(at, sizeof(at), "%s", dir);
+	snprintf(how, sizeof(how), "%s", locks);
 	run(argv);
 }
 
+static void git_status(const char *dir)
+{
+	git(dir, "--no-optional-locks");
+}
+
+/* Whose files are inside is not what they are outside, so the first status reads each of
+ * them, and writes that down; what a user waits for day by day is the next. */
 static void git_warm(const char *dir)
 {
-	char git[] = "/usr/bin/git", version[] = "version";
-	char *const argv[] = {git, version, NULL};
-
-	(void)dir;
-	run(argv);
+	git(dir, "--no-pager");
 }
 
 /* ---- the clock -------------------------------------------------------------------- */

@@ -198,7 +198,8 @@ static int queue_notice(const uint8_t *msg, size_t len)
 	*n = (struct notice){.len = len};
 	memcpy(n->data, msg, len);
 	pthread_mutex_lock(&pump.lock);
-	if (pump.n_notices < FUSEMSG_TOLD_MAX) {
+	/* One may be told to the host already and still be counted: see run_tell(). */
+	if (pump.n_notices <= FUSEMSG_TOLD_MAX) {
 		*pump.last = n;
 		pump.last = &n->next;
 		pump.n_notices++;

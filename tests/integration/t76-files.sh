@@ -54,6 +54,18 @@ ok 'rw: what is done inside is there on the host' '
 	test -d "$T/rw/k/l" && ! test -e "$T/rw/b" && ! test -e "$T/rw/i"
 	in_box sh -ec "rm -r /rw/k /rw/j; echo b >/rw/b"'
 
+ok 'rw: thousands of changes at once are all seen, and end nothing' '
+	mkdir "$T/rw/burst" && (cd "$T/rw/burst" && seq 1 3000 | xargs touch)
+	same 3000 "$(in_box sh -c "ls -lU /rw/burst | grep -c rw")"
+	for i in 1 2 3; do
+		(cd "$T/rw/burst" && seq 1 3000 | xargs touch -d @$i)
+		in_box true
+	done
+	(cd "$T/rw/burst" && seq 1 3000 | xargs rm && touch last)
+	sees last "ls /rw/burst"
+	rm -r "$T/rw/burst"
+	sees gone "test -e /rw/burst || echo gone"'
+
 ok 'rw: who watches inside hears what the host does' '
 	HOST=$T/rw
 	listen /rw
