@@ -110,7 +110,8 @@ tap_failure() { # WORD
 	tail -n 20 "$log.err" | sed 's/^/      stderr: /'
 }
 # Many tests have clocks of their own, and a host that stands still for a second makes them fail.
-# So one that fails is run once more; the summary names it, with what failed. RETRY=0: not so.
+# So one that fails is run once more, unless a sanitizer spoke; the summary names it, with what
+# failed. RETRY=0: not so.
 tap() { # LABEL CMD...
 	label=$1
 	shift
@@ -118,7 +119,8 @@ tap() { # LABEL CMD...
 	log=$logs/$(echo "$label" | tr ' /' '__').log
 	began=$(now)
 	tap_once "$@"
-	if grep -q '^fail' "$log.results" && [ "${RETRY:-1}" != 0 ]; then
+	if grep -q '^fail' "$log.results" && [ "${RETRY:-1}" != 0 ] &&
+		! grep -qE 'ERROR: [A-Za-z]*Sanitizer|runtime error' "$log" "$log.err"; then
 		tap_failure again
 		record retried "$label" "$(awk -F '\t' '$1 == "fail" { print $3; exit }' "$log.results")"
 		tap_once "$@"
