@@ -110,8 +110,10 @@ struct place {
 	int net;
 	uint8_t net_nonce[16]; /* that stream begins with these, after a restore */
 	struct vm *vm;         /* of the vm backend (backend/vm_impl.h); or NULL */
-	int alarm; /* readable: a part of it has ended that it cannot do without; -1:
-		      the link tells all */
+	int alarm;    /* readable: a part of it has ended that it cannot do without; -1:
+			 the link tells all */
+	bool resumes; /* its guest is set up in part, and quiet: a RESUME takes the place
+			 of SETUP */
 	uint32_t sync_ms; /* how long it may take to write out what it has not written to
 			     its disk; 0: it has none */
 	uint32_t silence_ms; /* how long it may leave a question unanswered; 0: for ever
@@ -179,7 +181,8 @@ struct backend {
 	/* Blocks until the guest runs; on failure the message names the stage. */
 	int (*start)(struct place *p, const struct place_config *c,
 		     struct cove_error *err);
-	/* Adds to the guest's SETUP what a place of this kind needs. NULL: nothing. */
+	/* Adds to the guest's SETUP, or its first RESUME, what a place of this kind
+	 * needs. NULL: nothing. */
 	int (*setup)(const struct place *p, const struct place_config *c,
 		     struct wire_out *o, struct cove_error *err);
 	/* Appends items {"item","required","actual","ok"}; returns how many fall short.

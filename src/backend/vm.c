@@ -22,6 +22,7 @@
 #include "backend/vm_impl.h"
 #include "backend/vm_sources.h"
 
+#include "base/fscontrol.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "os/program.h"
@@ -56,8 +57,8 @@ static int open_control(struct vm *vm, int *ret, struct cove_error *err)
 }
 
 /* In the machine's cgroup, which is the place's. */
-static int start_fs(struct place *p, const struct place_config *c, int port,
-		    struct cove_error *err)
+int vm_start_fs(struct place *p, const struct place_config *c, int port,
+		struct cove_error *err)
 {
 	cleanup_sources struct vm_sources sources = {0};
 	static const struct cgroup_limits none;
@@ -79,7 +80,7 @@ static int start_fs(struct place *p, const struct place_config *c, int port,
 	fs.fds[0] = port;
 	fs.fds[1] = control;
 	fs.fds[2] = p->vm->fs_tables;
-	fs.argv = vm_sources_argv(&sources, c);
+	fs.argv = vm_sources_argv(&sources, c, p->vm->fs_how);
 	for (size_t i = 0; i < sources.n; i++)
 		fs.fds[fs.n_fds++] = sources.fd[i];
 	own.capture = false;
@@ -106,6 +107,28 @@ static int restore(struct vm *vm, const char *dir, struct cove_error *err)
 	return qmp_event(&vm->qmp, "RESUME", RESTORE_MS, err);
 }
 
+/* What the machine of the template knows of files goes to the new server of them. */
+static int take_tables(struct vm *vm, const char *dir, struct cove_error *err)
+{
+	char path[4300];
+	cleanup_fd int tables = -1;
+
+	vm->fs_how = NULL;
+	if (!vm->host.begun[0])
+		return 0;
+	snprintf(path, sizeof(path), "%s/tables", dir);
+	tables = open(path, O_RDONLY | O_CLOEXEC);
+	if (tables < 0)
+		return fail(err, COVE_EIO, errno, "template: %s", path);
+	if (ftruncate(vm->fs_tables, 0) < 0 || lseek(vm->fs_tables, 0, SEEK_SET) < 0 ||
+	    vm_copy_tables(tables, vm->fs_tables, err) < 0 ||
+	    lseek(vm->fs_tables, 0, SEEK_SET) < 0)
+		return err->code ? err->code
+				 : fail(err, COVE_EIO, errno, "the tables of cove-fs");
+	vm->fs_how = "restored";
+	return 0;
+}
+
 /* ---- four ways to start -------------------------------------------------------- */
 
 /* The monitor and cove-fs; QEMU gets ready while cove-fs starts. */
@@ -119,7 +142,7 @@ int vm_launch_all(struct place *p, const struct place_config *c,
 		return err->code;
 	qmp_init(&vm->qmp, take_fd(&ch->qmp[0]));
 	vm->lifeline = take_fd(&ch->lifeline[0]);
-	return start_fs(p, c, ch->fs[0], err);
+	return vm_start_fs(p, c, ch->fs[0], err);
 }
 
 /* *ret_broken: it is the template that does not work. */
@@ -133,10 +156,13 @@ static int start_restored(struct place *p, const struct place_config *c,
 
 	*ret_broken = false;
 	m.incoming = true;
-	if (vm_launch_all(p, c, &root, &m, ch, err) < 0)
+	if (take_tables(vm, vm->template.dir, err) < 0 ||
+	    vm_launch_all(p, c, &root, &m, ch, err) < 0)
 		return err->code;
 	vm->restored = true;
-	if (restore(vm, vm->template.dir, err) == 0) {
+	p->resumes = vm->fs_how != NULL;
+	if (restore(vm, vm->template.dir, err) == 0 &&
+	    (!p->resumes || vm_ask_fs(vm, FS_SETTLE, err) == 0)) {
 		template_let_go(&vm->template); /* QEMU has opened what it needs */
 		return 0;
 	}
@@ -154,7 +180,8 @@ static int start_booted(struct place *p, const struct place_config *c,
 	if (kernel_verify(&vm->host.kernel, err) < 0)
 		return err->code;
 	vm_machine_boots(&m, &vm->host);
-	vm->restored = false;
+	vm->restored = p->resumes = false;
+	vm->fs_how = NULL;
 	if (vm_launch_all(p, c, &root, &m, ch, err) < 0)
 		return err->code;
 	return vm_wait_ready(ch->link[0], vm->lifeline, err);

@@ -19,6 +19,7 @@
  * up costs a template. */
 #define VM_UP_MS 120000
 #define VM_SYNC_MS 60000 /* for its disk, at the end */
+#define VM_BEGUN_MAX 256
 
 /* What this host and this spec make of a machine; the same for every start. */
 struct vm_host {
@@ -31,6 +32,8 @@ struct vm_host {
 	unsigned cpus;
 	uint64_t memory, swap;
 	bool disks; /* its root is on a disk of its own */
+	/* What its template has of SETUP already, as a text; "": nothing. */
+	char begun[VM_BEGUN_MAX];
 };
 
 /* What QEMU was told and has not answered yet: to stop the machine, or to let it go on.
@@ -51,6 +54,7 @@ struct vm {
 	bool restored;             /* from the template: neither booted nor from a save */
 	uint32_t cpus_milli;       /* the share in force */
 	int fs_control, fs_tables; /* of cove-fs, see fs/serve.h */
+	const char *fs_how;        /* its first argument; NULL: none */
 	struct vm_stilling stilling;
 	struct migrate saving;
 	int image; /* the memory that it shares with other forks; -1: none */
@@ -85,7 +89,9 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 void vm_channels_init(struct vm_channels *ch);
 void vm_channels_clear(struct vm_channels *ch);
 
-/* vm.c: the monitor and cove-fs. */
+/* vm.c: cove-fs, at the other end of this port; the monitor and cove-fs. */
+int vm_start_fs(struct place *p, const struct place_config *c, int port,
+		struct cove_error *err);
 int vm_launch_all(struct place *p, const struct place_config *c,
 		  const struct vm_root *root, struct qemu_machine *m,
 		  struct vm_channels *ch, struct cove_error *err);
@@ -99,6 +105,8 @@ int vm_adopt(struct vm_host *h, const json_t *machine, struct cove_error *err);
 /* What is left of the seal goes to QEMU, which waits for it. */
 int vm_load(struct qmp *q, struct seal *s, int timeout_ms, struct cove_error *err);
 int vm_copy_tables(int from, int to, struct cove_error *err);
+/* what: FS_*, see base/fscontrol.h. */
+int vm_ask_fs(const struct vm *vm, char what, struct cove_error *err);
 
 /* vm_share.c: an image for forks, and going on from one. */
 int vm_share(const struct place_config *c, const struct place_state *from,
@@ -151,5 +159,15 @@ int vm_attest(struct place *p, const struct place_config *c, json_t *items,
 /* vm_setup.c */
 int vm_setup(const struct place *p, const struct place_config *c, struct wire_out *o,
 	     struct cove_error *err);
+/* What of SETUP a template of this kind of sandbox has: all that decides it as a text,
+ * empty if it has nothing; and that part. */
+void vm_begun(char *out, size_t size, const struct place_config *c);
+void vm_setup_part(const struct place_config *c, struct wire_out *o);
+
+/* vm_warm.c: the machine of a template, up to where it can be saved: it is set up in part
+ * and has run a program; it is quiet, and what cove-fs knows of it is in vm->fs_tables.
+ */
+int vm_warm(struct place *p, const struct place_config *c, struct vm_channels *ch,
+	    struct cove_error *err);
 
 #endif

@@ -189,6 +189,7 @@ int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error
 		return wrap(err, "backend vm");
 	h->kvm = have_kvm(c->cache_dir);
 	processor_digest(h->processor);
+	vm_begun(h->begun, sizeof(h->begun), c);
 	return 0;
 }
 

@@ -41,7 +41,7 @@
 
 /* ---- the files' server ---------------------------------------------------------- */
 
-static int ask_fs(const struct vm *vm, char what, struct cove_error *err)
+int vm_ask_fs(const struct vm *vm, char what, struct cove_error *err)
 {
 	struct pollfd p = {.fd = vm->fs_control, .events = POLLIN};
 	int32_t result = -EIO;
@@ -82,14 +82,14 @@ int vm_copy_tables(int from, int to, struct cove_error *err)
 
 static int save_hold(struct place *p, struct cove_error *err)
 {
-	return ask_fs(p->vm, FS_HOLD, err);
+	return vm_ask_fs(p->vm, FS_HOLD, err);
 }
 
 static void save_release(struct place *p)
 {
 	struct cove_error ignored = {0};
 
-	ask_fs(p->vm, FS_RELEASE, &ignored);
+	vm_ask_fs(p->vm, FS_RELEASE, &ignored);
 }
 
 static json_t *describe(const struct vm_host *h)
@@ -113,7 +113,7 @@ static int save_start(struct place *p, int to, int tables, json_t **ret_machine,
 		     "memory cannot be saved: a part of it may be on the swap disk");
 		return hint(err, "a sandbox without resources.swap can be saved");
 	}
-	if (ask_fs(p->vm, FS_SAVE, err) < 0)
+	if (vm_ask_fs(p->vm, FS_SAVE, err) < 0)
 		return err->code;
 	if (vm_copy_tables(p->vm->fs_tables, tables, err) < 0 ||
 	    migrate_begin(&p->vm->saving, &p->vm->qmp, MIGRATE_OUT, to, false, err) < 0)
@@ -281,6 +281,7 @@ int vm_start_saved(struct place *p, const struct place_config *c, struct vm_chan
 		r = vm_adopt(&vm->host, json_object_get(head, "machine"), err);
 	if (r == 0 && lseek(vm->fs_tables, 0, SEEK_SET) < 0)
 		r = fail(err, COVE_EIO, errno, "the tables of cove-fs");
+	vm->fs_how = "restored";
 	json_decref(head);
 	if (r == 0) {
 		struct vm_root root = {.host = &vm->host};

@@ -7,6 +7,9 @@
  * does (/tmp, /run, masks). In the process backend they lie in a tmpfs on the host; here
  * they belong into the machine, so that they are as fast as its memory and part of a
  * snapshot of it. What the plan mounts inside of them is put on top again.
+ *
+ * What every sandbox on the host's own system begins with is set up in the template
+ * already (vm_warm.c): then only the rest is said, by RESUME.
  */
 #include "backend/vm_impl.h"
 
@@ -47,6 +50,8 @@ static void put_mount(struct wire_out *o, const char *kind, const char *options,
 {
 	char text[2 * SPEC_STR_MAX + 200];
 
+	if (!o)
+		return;
 	snprintf(text, sizeof(text), "%s %s %s", kind, options, path);
 	wire_put_str(o, WIRE_A_MOUNT, text);
 }
@@ -109,17 +114,55 @@ static void put_guards(struct wire_out *o, const struct place_mount *m)
 	}
 }
 
+/* ---- the host's own system ------------------------------------------------------ */
+
+static const char *const system_dirs[] = {"/usr",   "/bin",   "/sbin",   "/lib",
+					  "/lib32", "/lib64", "/libx32", "/etc"};
+
 /* As plan.c: on a merged-/usr host most of them are symlinks. */
-static void put_system_dirs(struct wire_out *o)
+static bool is_dir(const char *path)
 {
-	static const char *const dirs[] = {"/usr",   "/bin",   "/sbin",   "/lib",
-					   "/lib32", "/lib64", "/libx32", "/etc"};
 	struct stat st;
 
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-		if (lstat(dirs[i], &st) == 0 && S_ISDIR(st.st_mode))
-			put_mount(o, "ro", "-", dirs[i]);
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
+
+static void put_host(struct wire_out *o, struct covered *cov,
+		     const struct place_config *c)
+{
+	static const char *const own[] = {"/tmp", "/run", "/var/tmp"};
+
+	for (size_t i = 0; i < ARRAY_LEN(system_dirs); i++)
+		if (is_dir(system_dirs[i]))
+			put_mount(o, "ro", "-", system_dirs[i]);
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		cover(o, cov, c, own[i]);
+}
+
+void vm_begun(char *out, size_t size, const struct place_config *c)
+{
+	size_t n;
+
+	*out = '\0';
+	if (!c->spec || c->spec->image.kind != IMAGE_HOST)
+		return;
+	n = (size_t)snprintf(out, size, "%u:%u", c->uid, c->gid);
+	for (size_t i = 0; i < ARRAY_LEN(system_dirs); i++)
+		if (is_dir(system_dirs[i]))
+			n += (size_t)snprintf(out + n, size - n, ":%s", system_dirs[i]);
+}
+
+void vm_setup_part(const struct place_config *c, struct wire_out *o)
+{
+	struct covered cov = {.n = 0};
+
+	wire_put_u32(o, WIRE_A_FLAGS, WIRE_SETUP_MACHINE | WIRE_SETUP_PART);
+	wire_put_u32(o, WIRE_A_UID, c->uid);
+	wire_put_u32(o, WIRE_A_GID, c->gid);
+	put_host(o, &cov, c);
+}
+
+/* ---- all of it, or the rest ----------------------------------------------------- */
 
 static int by_target(const void *a, const void *b)
 {
@@ -128,17 +171,15 @@ static int by_target(const void *a, const void *b)
 	return strcmp((*x)->target, (*y)->target);
 }
 
-/* In the order of the plan: a parent before what lies in it. */
-static void put_mounts(struct wire_out *o, const struct place_config *c)
+/* In the order of the plan: a parent before what lies in it. rest: the beginning is there
+ * already. */
+static void put_mounts(struct wire_out *o, const struct place_config *c, bool rest)
 {
-	static const char *const own[] = {"/tmp", "/run", "/var/tmp"};
 	const struct place_mount *sorted[PLACE_MOUNTS_MAX] = {NULL};
 	struct covered cov = {.n = 0};
 
 	if (c->spec->image.kind == IMAGE_HOST) {
-		put_system_dirs(o);
-		for (size_t i = 0; i < ARRAY_LEN(own); i++)
-			cover(o, &cov, c, own[i]);
+		put_host(rest ? NULL : o, &cov, c);
 		if (!c->home_dir)
 			cover(o, &cov, c, c->home);
 	}
@@ -164,6 +205,29 @@ static void put_mounts(struct wire_out *o, const struct place_config *c)
 	}
 }
 
+static void put_all(const struct place *p, const struct place_config *c,
+		    struct wire_out *o)
+{
+	wire_put_u32(o, WIRE_A_FLAGS,
+		     WIRE_SETUP_MACHINE | WIRE_SETUP_SET_CLOCK |
+			     (c->capture ? WIRE_SETUP_CAPTURE : 0) |
+			     (p->vm->host.swap ? WIRE_SETUP_SWAP : 0) |
+			     (p->vm->host.disks ? WIRE_SETUP_DISK : 0));
+	wire_put_u32(o, WIRE_A_UID, c->uid);
+	wire_put_u32(o, WIRE_A_GID, c->gid);
+	put_mounts(o, c, false);
+}
+
+static void put_rest(const struct place *p, const struct place_config *c,
+		     struct wire_out *o)
+{
+	wire_put_u32(o, WIRE_A_FLAGS,
+		     WIRE_RESUME_RESTORED | WIRE_RESUME_BEGIN |
+			     (c->capture ? WIRE_RESUME_CAPTURE : 0) |
+			     (p->vm->host.swap ? WIRE_RESUME_SWAP : 0));
+	put_mounts(o, c, true);
+}
+
 int vm_setup(const struct place *p, const struct place_config *c, struct wire_out *o,
 	     struct cove_error *err)
 {
@@ -172,17 +236,10 @@ int vm_setup(const struct place *p, const struct place_config *c, struct wire_ou
 
 	if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
 		return fail(err, COVE_EIO, errno, "randomness for the machine");
-	wire_put_u32(o, WIRE_A_FLAGS,
-		     WIRE_SETUP_MACHINE | WIRE_SETUP_SET_CLOCK |
-			     (c->capture ? WIRE_SETUP_CAPTURE : 0) |
-			     (p->vm->host.swap ? WIRE_SETUP_SWAP : 0) |
-			     (p->vm->host.disks ? WIRE_SETUP_DISK : 0));
+	(p->resumes ? put_rest : put_all)(p, c, o);
 	wire_put_str(o, WIRE_A_HOSTNAME, c->hostname);
 	wire_put_attr(o, WIRE_A_SEED, seed, sizeof(seed));
-	wire_put_u32(o, WIRE_A_UID, c->uid);
-	wire_put_u32(o, WIRE_A_GID, c->gid);
 	wire_put_u32(o, WIRE_A_PIDS, c->spec->resources.pids);
-	put_mounts(o, c);
 	clock_gettime(CLOCK_REALTIME, &now);
 	wire_put_u64(o, WIRE_A_TIME_NS,
 		     (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);

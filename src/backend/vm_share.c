@@ -191,6 +191,7 @@ int vm_start_shared(struct place *p, const struct place_config *c, struct vm_cha
 		return err->code;
 	if (lseek(vm->fs_tables, 0, SEEK_SET) < 0)
 		return fail(err, COVE_EIO, errno, "the tables of cove-fs");
+	vm->fs_how = "restored";
 	ch->ram = fcntl(i->ram, F_DUPFD_CLOEXEC, 0);
 	vm->image = fcntl(i->ram, F_DUPFD_CLOEXEC, 0);
 	m = vm_machine(&vm->host);

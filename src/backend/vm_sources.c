@@ -5,13 +5,14 @@
 
 #include <fcntl.h>
 
-const char *const *vm_sources_argv(struct vm_sources *s, const struct place_config *c)
+const char *const *vm_sources_argv(struct vm_sources *s, const struct place_config *c,
+				   const char *how)
 {
 	size_t n = 0;
 
 	s->argv[n++] = "cove-fs";
-	if (c->state)
-		s->argv[n++] = "restored";
+	if (how)
+		s->argv[n++] = how;
 	for (size_t i = 0; i < c->n_mounts && s->n < VM_SOURCES_MAX; i++) {
 		const struct place_mount *m = &c->mounts[i];
 		int fd = -1;

@@ -18,8 +18,10 @@ struct vm_sources {
 	const char *argv[VM_SOURCES_MAX + 3];
 };
 
-/* Opens them; the arguments of cove-fs that go with the descriptors. */
-const char *const *vm_sources_argv(struct vm_sources *s, const struct place_config *c);
+/* Opens them; the arguments of cove-fs that go with the descriptors. how: see
+ * roles/fs.c; NULL: as ever. */
+const char *const *vm_sources_argv(struct vm_sources *s, const struct place_config *c,
+				   const char *how);
 void vm_sources_close(struct vm_sources *s);
 
 #define cleanup_sources __attribute__((cleanup(vm_sources_close)))

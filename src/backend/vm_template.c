@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vm_template - boots a machine once and saves it where it waits for its first byte.
+ * vm_template - boots a machine once and saves it: where it waits for its first byte, or,
+ * if what comes then is the same for many sandboxes, some way further (vm_warm.c).
  *
  * QEMU writes no memory: the file that backs it is the copy, and only the state of the
  * devices (a hundred kilobytes) goes to a second file. It stops the machine by itself
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
 
 #define BOOT_MS 300000 /* emulated, on a very busy host; alone it takes 2 s */
@@ -32,7 +34,8 @@ static struct template_id identify(const struct vm_host *h)
 				    .cpus = h->cpus,
 				    .memory = h->memory,
 				    .swap = h->swap,
-				    .disks = h->disks};
+				    .disks = h->disks,
+				    .begun = h->begun};
 }
 
 struct qemu_machine vm_machine(const struct vm_host *h)
@@ -74,53 +77,99 @@ int vm_wait_ready(int link, int lifeline, struct cove_error *err)
 	return vm_quote(lifeline, err);
 }
 
+static int make_file(const char *dir, const char *name, struct cove_error *err)
+{
+	char path[4300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		fail(err, COVE_EIO, errno, "template: %s", path);
+	return fd;
+}
+
+static int save_tables(const struct vm *vm, const char *dir, struct cove_error *err)
+{
+	cleanup_fd int tables = make_file(dir, "tables", err);
+
+	return tables < 0 ? err->code : vm_copy_tables(vm->fs_tables, tables, err);
+}
+
 static int save(struct qmp *q, const char *dir, struct cove_error *err)
 {
+	cleanup_fd int state = make_file(dir, "state", err);
 	struct migrate m;
-	char path[4300];
-	cleanup_fd int state = -1;
 
-	snprintf(path, sizeof(path), "%s/state", dir);
-	state = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (state < 0)
-		return fail(err, COVE_EIO, errno, "template: %s", path);
+		return err->code;
 	if (migrate_begin(&m, q, MIGRATE_OUT, state, true, err) < 0)
 		return err->code;
 	return migrate_wait(&m, q, SAVE_MS, err);
 }
 
+/* A machine of the cache, not of the sandbox: neither its cgroup nor its limits, nor
+ * anything else that is one sandbox's. */
+static struct place_config plain(const struct place_config *c, const char *id)
+{
+	struct place_config plain = *c;
+
+	plain.cgroup_made = NULL;
+	plain.id = id;
+	plain.hostname = "cove";
+	plain.degraded = true;
+	plain.n_mounts = plain.n_files = 0;
+	plain.hosts = plain.home_dir = NULL;
+	plain.capture = false;
+	return plain;
+}
+
+/* It is up; what is to be saved of it? */
+static int bring_up(struct place *p, const struct place_config *c, struct vm_channels *ch,
+		    const char *dir, struct cove_error *err)
+{
+	int r = vm_wait_ready(ch->link[0], ch->lifeline[0], err);
+
+	if (r < 0 || !p->vm->host.begun[0])
+		return r;
+	r = vm_warm(p, c, ch, err);
+	return r < 0 ? r : save_tables(p->vm, dir, err);
+}
+
 static int boot_and_save(struct template *t, const struct vm_host *h,
 			 const struct place_config *c, struct cove_error *err)
 {
-	struct place_config quiet = *c;
+	char id[CGROUP_ID_MAX + 1];
+	const struct place_config own = plain(c, id);
 	struct vm_root root = {.host = h, .template_dir = t->making, .boots = true};
 	struct qemu_machine m = vm_machine(h);
+	struct vm vm = {.host = *h, .fs = place_none(), .fs_control = -1};
 	struct place p = place_none();
-	char id[CGROUP_ID_MAX + 1];
 	struct vm_channels ch;
 	struct qmp q;
 	int r;
 
 	vm_machine_boots(&m, h);
 	m.share = true;
-	/* A machine of the cache, not of the sandbox: neither its cgroup nor its limits.
-	 */
-	quiet.cgroup_made = NULL;
-	quiet.id = id;
-	quiet.hostname = "cove";
-	quiet.degraded = true;
 	snprintf(id, sizeof(id), "boot-%s", t->key);
 	p.backend = &backend_vm;
+	p.vm = &vm;
+	vm.fs_tables = memfd_create("cove-fs-tables", MFD_CLOEXEC);
 	vm_channels_init(&ch);
-	r = vm_launch(&p, &quiet, &root, &m, &ch, err);
+	r = vm.fs_tables < 0 ? fail(err, COVE_EIO, errno, "memory for tables")
+			     : vm_launch(&p, &own, &root, &m, &ch, err);
 	if (r == 0)
-		r = vm_wait_ready(ch.link[0], ch.lifeline[0], err);
+		r = bring_up(&p, &own, &ch, t->making, err);
 	qmp_init(&q, take_fd(&ch.qmp[0]));
 	if (r == 0)
 		r = save(&q, t->making, err);
+	proc_kill(&p);
+	proc_release(&vm.fs);
 	proc_release(&p);
 	qmp_clear(&q);
 	vm_channels_clear(&ch);
+	close_fd(&vm.fs_control);
+	close_fd(&vm.fs_tables);
 	return r;
 }
 

@@ -10,6 +10,8 @@ enum fs_control {
 	FS_HOLD = 'h',    /* tell the guest nothing; answered when it has heard all */
 	FS_SAVE = 's',    /* the tables, while the guest is quiet too */
 	FS_RELEASE = 'r', /* tell it again */
+	FS_SETTLE =
+		'w', /* answered when the guest knows of all that is not as it was told */
 };
 
 #endif

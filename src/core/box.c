@@ -123,11 +123,14 @@ int box_prepare(const struct spec *s, const struct store *st, struct cove_error 
 	const struct backend *be;
 	struct place_config c;
 	struct image image;
+	const char *user;
 
 	if (host_config(&c, s, st, err) < 0 || backend_pick(&be, &c, err) < 0 ||
 	    image_use(st, s, &image, err) < 0)
 		return err->code;
 	image_release(&image);
+	if (box_user(s, &c.uid, &c.gid, &c.home, &user, err) < 0)
+		return err->code;
 	return be->prepare ? be->prepare(&c, err) : 0;
 }
 

@@ -11,12 +11,13 @@ int box_make_dirs(struct box *b, struct cove_error *err);
 void box_clear_dirs(struct box *b);
 /* Does it have a record, rather than nothing but memory? */
 bool box_needs_record(const struct box *b);
-/* box_setup.c: is a SETUP frame needed, its payload (WIRE_PAYLOAD_MAX bytes), and where
- * the file of a secret is inside. */
+/* box_setup.c: is a SETUP frame needed, which it is (SETUP or RESUME), its payload
+ * (WIRE_PAYLOAD_MAX bytes), and where the file of a secret is inside. */
 struct secret;
 int box_setup_payload(const struct box *b, uint8_t *payload, size_t *ret_n,
 		      struct cove_error *err);
 bool box_setup_needed(const struct box *b);
+uint8_t box_setup_frame(const struct box *b);
 void box_secret_path(const struct secret *s, char *out, size_t size);
 /* Takes away the empty mount points that nested mounts and masks needed in upper layers:
  * they are no work of the sandbox. */

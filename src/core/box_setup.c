@@ -97,6 +97,11 @@ int box_setup_payload(const struct box *b, uint8_t *payload, size_t *ret_n,
 	return 0;
 }
 
+uint8_t box_setup_frame(const struct box *b)
+{
+	return b->state || b->place.resumes ? WIRE_RESUME : WIRE_SETUP;
+}
+
 bool box_setup_needed(const struct box *b)
 {
 	size_t n;
@@ -118,7 +123,7 @@ int box_setup(const struct box *b, struct session *s, struct cove_error *err)
 		return fail_nomem(err);
 	r = box_setup_payload(b, payload, &n, err);
 	if (r == 0 && n)
-		r = link_send(session_link(s), WIRE_SETUP, 0, 0, payload, n);
+		r = link_send(session_link(s), box_setup_frame(b), 0, 0, payload, n);
 	sodium_memzero(payload, WIRE_PAYLOAD_MAX);
 	free(payload);
 	if (r < 0)

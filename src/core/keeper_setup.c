@@ -28,8 +28,7 @@ int keeper_send_setup(struct keeper *k, struct cove_error *err)
 		return fail_nomem(err);
 	r = box_setup_payload(&k->box, payload, &n, err);
 	if (r == 0 && n)
-		r = conn_send(&k->guest, k->restoring ? WIRE_RESUME : WIRE_SETUP, 0, 0,
-			      payload, n);
+		r = conn_send(&k->guest, box_setup_frame(&k->box), 0, 0, payload, n);
 	sodium_memzero(payload, WIRE_PAYLOAD_MAX);
 	free(payload);
 	if (r < 0)

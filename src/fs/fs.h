@@ -44,6 +44,9 @@ struct fs_options {
 	uint32_t descs;    /* descriptors for them */
 	uint32_t watches;  /* directories that are watched; 0: none */
 	uint32_t max_data; /* of one READ or WRITE: a multiple of 4096 */
+	/* That a name is not there is not to be kept: the guest will be saved, and go on
+	 * when it may be. */
+	bool forgets_absent;
 };
 
 int fs_new(struct fs **ret, const struct fs_options *o); /* 0 or -errno */
@@ -67,6 +70,8 @@ size_t fs_notice(struct fs *fs, uint8_t *out);
 
 /* Has the guest said of every notice that it was delivered? */
 bool fs_told_all(const struct fs *fs);
+/* ... and there is nothing more to tell it. */
+bool fs_settled(const struct fs *fs);
 
 /* A descriptor that is readable when the host changed something; -1: there is none now.
  * Then fs_host_changes() looks what it was; true: it has more to do, call it soon again.

@@ -9,11 +9,11 @@
 #include <sys/statfs.h>
 
 /* That a name is not there may be kept too, where we would hear of its appearance. */
-static ssize_t absent_answer(struct node *dir, uint8_t *out)
+static ssize_t absent_answer(const struct fs *fs, struct node *dir, uint8_t *out)
 {
 	struct fuse_entry_out none = {.entry_valid = VALID_ABSENT};
 
-	if (!fresh_is_watched(dir))
+	if (fs->forgets_absent || !fresh_is_watched(dir))
 		return -ENOENT;
 	dir->told_absent = true;
 	memcpy(out, &none, sizeof(none));
@@ -33,7 +33,7 @@ ssize_t do_lookup(struct fs *fs, struct request *q, uint8_t *out)
 		return -ENOENT;
 	watch_dir(fs, q->node); /* before looking: a change in between is seen */
 	r = entry_answer(fs, q->node, name, out);
-	return r == -ENOENT ? absent_answer(q->node, out) : r;
+	return r == -ENOENT ? absent_answer(fs, q->node, out) : r;
 }
 
 ssize_t do_forget(struct fs *fs, struct request *q, uint8_t *out)

@@ -198,3 +198,10 @@ bool fs_told_all(const struct fs *fs)
 {
 	return fs->notices.in_flight == 0;
 }
+
+bool fs_settled(const struct fs *fs)
+{
+	const struct notices *q = &fs->notices;
+
+	return fs_told_all(fs) && q->n == 0 && !q->lost && !q->shrink && !fs->watch.sweep;
+}

@@ -30,6 +30,7 @@ struct server {
 	int control, tables; /* -1: none */
 	bool holding;        /* no notices */
 	bool asked;          /* ... and somebody waits for the last to be heard */
+	bool settling;       /* somebody waits until there is nothing to tell */
 };
 
 static size_t waiting(const struct side *s)
@@ -168,6 +169,10 @@ static void control(struct server *s)
 		s->holding = s->asked = true;
 		return;
 	}
+	if (what == FS_SETTLE) {
+		s->settling = true;
+		return;
+	}
 	if (what == FS_RELEASE)
 		s->holding = s->asked = false;
 	reply(s, what == FS_SAVE ? save(s) : what == FS_RELEASE ? 0 : -EINVAL);
@@ -178,6 +183,14 @@ static void tell_held(struct server *s)
 	if (!s->asked || waiting(&s->out) || !fs_told_all(s->fs))
 		return;
 	s->asked = false;
+	reply(s, 0);
+}
+
+static void tell_settled(struct server *s)
+{
+	if (!s->settling || s->more_events || waiting(&s->out) || !fs_settled(s->fs))
+		return;
+	s->settling = false;
 	reply(s, 0);
 }
 
@@ -211,6 +224,7 @@ static int turn(struct server *s)
 	if (p[2].revents)
 		control(s);
 	tell_held(s);
+	tell_settled(s);
 	return r < 0 ? r : 1;
 }
 

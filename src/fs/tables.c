@@ -198,6 +198,19 @@ static const struct device *look(struct fs *fs, struct node *dir, const char *na
 	return d && !(d->hidden && type != S_IFDIR) ? d : NULL;
 }
 
+/* Between then and now anything may have been put in its place, with the size and the
+ * time of what was there: only the change of an inode cannot be set back. And of what the
+ * guest holds for absent in a directory that has changed, only it knows the names. */
+static void compare(struct fs *fs, struct node *n, const struct fs_stat *st)
+{
+	if (!n->seen.known || fs_time_equal(n->seen.ctime, st->ctime))
+		return;
+	notice_inode(fs, n, true);
+	n->seen.known = false;
+	if (n->told_absent)
+		notice_shrink(fs);
+}
+
 static int load_node(struct fs *fs, const struct record *r, const char *name)
 {
 	struct node *dir = r->parent ? node_find(fs, r->parent) : NULL, *n;
@@ -218,6 +231,7 @@ static int load_node(struct fs *fs, const struct record *r, const char *name)
 	n->told_absent = r->told_absent != 0;
 	if (d) {
 		node_move(fs, n, dir, name);
+		compare(fs, n, &st);
 		if (r->watched && node_is_dir(n))
 			watch_dir(fs, n);
 	} else if (dir) {

@@ -191,6 +191,9 @@ int on_setup(struct guest *g, const struct wire_frame *f);
 int on_shutdown(struct guest *g, const struct wire_frame *f);
 void info_ps(struct buf *text);
 void guest_seed(int random_fd, const void *bytes, size_t n);
+struct request;
+int guest_make_dirs(struct guest *g, const struct request *r); /* its PATHs */
+int machine_failed(struct guest *g, const char *what);         /* with errno */
 int guest_set_clock(uint64_t ns); /* CLOCK_REALTIME; 0 or -1 and errno */
 
 /* quiet.c: around a save of the machine's memory */

@@ -4,11 +4,14 @@
  *
  * Theory of operation. We are /init in an initramfs that holds nothing but us and the
  * modules. machine_main() loads these, opens the three ports to the host and waits for
- * the first byte on the link: a machine that waits there is what the host saves as a
- * template, so nothing that must differ between two sandboxes (clock, randomness, names,
- * files) may have been asked for before. Then the ordinary loop runs; its SETUP calls
+ * the first byte on the link. Then the ordinary loop runs; its SETUP calls
  * machine_setup(), which mounts the root file system that the host serves, and moves us
  * into it.
+ *
+ * What the host saves as a template is a machine that waits for that first byte, or one
+ * that has done a part of its SETUP (WIRE_SETUP_PART) and is quiet again (quiet.c):
+ * nothing that must differ between two sandboxes (clock, randomness, names, their own
+ * files) may have been asked for before.
  *
  * What cannot go on ends the machine: the message is on the console, which the host
  * keeps.
@@ -242,26 +245,41 @@ static const char *start_network(bool capture)
 	return e < 0 ? "network" : NULL;
 }
 
+const char *machine_finish(const struct request *r, const uint32_t user[2], char **mounts,
+			   uint32_t flags)
+{
+	const struct machine_user who = {user[0], user[1]};
+	const char *what;
+
+	if ((flags & WIRE_SETUP_SWAP) && machine_swap_on() < 0)
+		return "swap";
+	what = machine_root_finish(&who, mounts);
+	if (what)
+		return what;
+	what = start_network(flags & WIRE_SETUP_CAPTURE);
+	if (what)
+		return what;
+	/* last: our own threads are there now */
+	return machine_tasks_limit(r->num[WIRE_A_PIDS]) < 0 ? "limit of processes" : NULL;
+}
+
 const char *machine_setup(const struct request *r)
 {
-	const struct machine_user user = {r->num[WIRE_A_UID], r->num[WIRE_A_GID]};
+	const uint32_t user[2] = {r->num[WIRE_A_UID], r->num[WIRE_A_GID]};
+	const struct machine_user who = {user[0], user[1]};
+	uint32_t flags = r->num[WIRE_A_FLAGS];
+	char *none = NULL;
 	const char *what;
 
 	if (ports[PORT_FS] < 0) {
 		errno = ENODEV;
 		return "this is no machine";
 	}
-	if ((r->num[WIRE_A_FLAGS] & WIRE_SETUP_SWAP) && machine_swap_on() < 0)
-		return "swap";
-	what = machine_root(ports[PORT_FS], r->num[WIRE_A_FLAGS] & WIRE_SETUP_DISK, &user,
+	what = machine_root(ports[PORT_FS], flags & WIRE_SETUP_DISK, &who,
 			    r->list[WIRE_A_MOUNT]);
-	if (what)
+	if (what || flags & WIRE_SETUP_PART)
 		return what;
-	what = start_network(r->num[WIRE_A_FLAGS] & WIRE_SETUP_CAPTURE);
-	if (what)
-		return what;
-	/* last: our own threads are there now */
-	return machine_tasks_limit(r->num[WIRE_A_PIDS]) < 0 ? "limit of processes" : NULL;
+	return machine_finish(r, user, &none, flags);
 }
 
 const char *machine_reconnect(const uint8_t *nonce, size_t n)

@@ -7,9 +7,10 @@
  * Nothing of ours is in the sandbox's tree, and the threads that carry FUSE requests
  * never open a file: a mount that waits for them cannot wait for itself.
  *
- * What is the same for every sandbox is made before the machine is saved as a template
- * (machine_root_prepare), so that a start has only to put it in its place; nothing of it
- * may wait for the host, who is not there yet.
+ * What is the same for every sandbox is made before the host is there
+ * (machine_root_prepare); what is the same for many, before the machine is saved as a
+ * template (machine_root); a start has only to add what is this one's
+ * (machine_root_finish).
  */
 #include "guest/machine_root.h"
 
@@ -386,22 +387,29 @@ const char *machine_root_prepare(void)
 	return ready.dev < 0 ? "/dev" : NULL;
 }
 
+static const char *mount_all(const struct machine_user *user, char **mounts)
+{
+	for (; *mounts; mounts++)
+		if (mount_one(&ready, *mounts, user) < 0)
+			return *mounts;
+	return NULL;
+}
+
 const char *machine_root(int port, bool disk, const struct machine_user *user,
 			 char **mounts)
 {
-	cleanup_fd int root = ready.root, memory = ready.memory;
 	int r = fusepump_start(ready.fuse, port, true);
 	const char *what;
 
 	errno = -r;
 	if (r < 0)
 		return "root file system";
-	read_ahead(root);
+	read_ahead(ready.root);
 	ready.disk = disk;
 	what = disk ? use_disk() : NULL;
 	if (what)
 		return what;
-	hear_mount(fcntl(root, F_DUPFD_CLOEXEC, 3));
+	hear_mount(fcntl(ready.root, F_DUPFD_CLOEXEC, 3));
 	if (enter() < 0)
 		return "enter the root file system";
 	if (disk && (mkdir_p("/proc", 0755) < 0 || mkdir_p("/dev", 0755) < 0))
@@ -410,13 +418,19 @@ const char *machine_root(int port, bool disk, const struct machine_user *user,
 		return "/proc";
 	if (put_tree(&ready.dev, "/dev") < 0 || mount_shm(&ready, user) < 0)
 		return "/dev";
-	for (; *mounts; mounts++)
-		if (mount_one(&ready, *mounts, user) < 0)
-			return *mounts;
-	if (mount_machine_id(memory) < 0)
-		return MACHINE_ID;
+	return mount_all(user, mounts);
+}
+
+const char *machine_root_finish(const struct machine_user *user, char **mounts)
+{
+	const char *what = mount_all(user, mounts);
+
+	if (!what && mount_machine_id(ready.memory) < 0)
+		what = MACHINE_ID;
+	close_fd(&ready.root);
+	close_fd(&ready.memory);
 	files_as(user);
-	return NULL;
+	return what;
 }
 
 int machine_loopback(void)

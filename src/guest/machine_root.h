@@ -15,11 +15,14 @@ struct machine_user {
 /* Before the host is there, and once: what every sandbox needs. NULL, or what failed,
  * with errno. */
 const char *machine_root_prepare(void);
-/* mounts: the MOUNT attributes of SETUP, NULL-terminated. disk: the root is on one, and
- * only mounts come over the port. NULL, or what failed, with errno. Afterwards "/" is the
- * sandbox's, and files we touch are touched as this user. */
+/* mounts: MOUNT attributes, NULL-terminated. disk: the root is on one, and only mounts
+ * come over the port. NULL, or what failed, with errno. Afterwards "/" is the sandbox's;
+ * what is its alone is missing yet. */
 const char *machine_root(int port, bool disk, const struct machine_user *user,
 			 char **mounts);
+/* The rest: mounts as before, and an identity. NULL, or what failed, with errno. Files we
+ * touch afterwards are touched as this user. */
+const char *machine_root_finish(const struct machine_user *user, char **mounts);
 int machine_loopback(void);
 
 #endif

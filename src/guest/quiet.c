@@ -17,7 +17,8 @@
  *
  * No process may use the kernel's random state between the first instruction of a new
  * life and RESUME: two lives would draw the same numbers. So until then a thread of ours
- * on each processor keeps every process of an ordinary priority from running.
+ * on each processor keeps every process of an ordinary priority from running. A template
+ * has no process yet (WIRE_QUIESCE_ALONE), and nothing to keep.
  */
 #include "guest/fusepump.h"
 #include "guest/guest.h"
@@ -42,7 +43,10 @@
 #define RESUME_TAGS \
 	(TAG(WIRE_A_FLAGS) | TAG(WIRE_A_TIME_NS) | TAG(WIRE_A_SEED) | \
 	 TAG(WIRE_A_HOSTNAME) | TAG(WIRE_A_ENV) | TAG(WIRE_A_NONCE) | \
-	 TAG(WIRE_A_STREAM) | TAG(WIRE_A_PIDS))
+	 TAG(WIRE_A_STREAM) | TAG(WIRE_A_PIDS) | TAG(WIRE_A_MOUNT) | TAG(WIRE_A_PATH))
+#define RESUME_FLAGS \
+	(WIRE_RESUME_RESTORED | WIRE_RESUME_BEGIN | WIRE_RESUME_CAPTURE | \
+	 WIRE_RESUME_SWAP)
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define UUID_TEXT 38 /* 36, a newline, and the end */
 #define SPINNERS_MAX 64
@@ -179,7 +183,7 @@ static void quiet_free(struct quiet *q)
 	free(q);
 }
 
-static int become_quiet(struct guest *g)
+static int become_quiet(struct guest *g, bool alone)
 {
 	struct quiet *q = calloc(1, sizeof(*q));
 	int r;
@@ -192,7 +196,7 @@ static int become_quiet(struct guest *g)
 		cover_boot_id();
 	q->random_fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
 	r = q->random_fd < 0 ? -errno : boot_id < 0 ? -EIO : fusepump_pause(PAUSE_MS);
-	if (r == 0) {
+	if (r == 0 && !alone) {
 		r = start_spinners(q);
 		if (r < 0)
 			fusepump_resume();
@@ -208,14 +212,18 @@ static int become_quiet(struct guest *g)
 
 int on_quiesce(struct guest *g, const struct wire_frame *f)
 {
+	cleanup_request struct request r = {0};
 	uint8_t payload[16];
 	struct wire_out o;
+	bool alone;
 
-	(void)f;
 	if (!g->machine)
 		return violation(g, "QUIESCE to something that is no machine");
+	if (request_parse(&r, f, TAG(WIRE_A_FLAGS)) < 0)
+		return violation(g, "malformed QUIESCE");
+	alone = r.num[WIRE_A_FLAGS] & WIRE_QUIESCE_ALONE;
 	wire_out_init(&o, payload, sizeof(payload));
-	wire_put_u32(&o, WIRE_A_ERRNO, (uint32_t)-become_quiet(g));
+	wire_put_u32(&o, WIRE_A_ERRNO, (uint32_t)-become_quiet(g, alone));
 	send_frame(g, WIRE_QUIET, 0, 0, payload, o.len);
 	return 0;
 }
@@ -282,25 +290,46 @@ static int new_life(struct guest *g, struct request *r)
 	return 0;
 }
 
+/* The first life of what was a template: the rest of its SETUP. */
+static int begin(struct guest *g, const struct request *r)
+{
+	uint32_t flags = r->num[WIRE_A_FLAGS];
+	const char *what =
+		machine_finish(r, g->user, r->list[WIRE_A_MOUNT],
+			       (flags & WIRE_RESUME_CAPTURE ? WIRE_SETUP_CAPTURE : 0) |
+				       (flags & WIRE_RESUME_SWAP ? WIRE_SETUP_SWAP : 0));
+
+	return what ? machine_failed(g, what) : guest_make_dirs(g, r);
+}
+
+/* What looks up paths; and only now do all threads count that will be there. */
+static int go_on(struct guest *g, const struct request *r)
+{
+	if (r->num[WIRE_A_FLAGS] & WIRE_RESUME_BEGIN)
+		return begin(g, r);
+	if (machine_tasks_limit(r->num[WIRE_A_PIDS]) < 0)
+		return violation(g, "limit of processes");
+	return 0;
+}
+
 int on_resume(struct guest *g, const struct wire_frame *f)
 {
 	cleanup_request struct request r = {0};
 	struct quiet *q = g->quiet;
+	bool restored;
 	int e = 0;
 
 	if (request_parse(&r, f, RESUME_TAGS) < 0 ||
-	    r.num[WIRE_A_FLAGS] & ~(uint32_t)WIRE_RESUME_RESTORED)
+	    r.num[WIRE_A_FLAGS] & ~(uint32_t)RESUME_FLAGS)
 		return violation(g, "malformed RESUME");
+	restored = r.num[WIRE_A_FLAGS] & WIRE_RESUME_RESTORED;
 	link_hello(&g->link);
-	if (r.num[WIRE_A_FLAGS] & WIRE_RESUME_RESTORED)
+	if (restored)
 		e = new_life(g, &r);
 	g->quiet = NULL;
 	fusepump_resume();
-	stop_spinners(q);
+	if (q->n_spinners)
+		stop_spinners(q);
 	quiet_free(q);
-	/* It looks up paths; and only now do all threads count that will be there. */
-	if (e == 0 && r.num[WIRE_A_FLAGS] & WIRE_RESUME_RESTORED &&
-	    machine_tasks_limit(r.num[WIRE_A_PIDS]) < 0)
-		e = violation(g, "limit of processes");
-	return e;
+	return e == 0 && restored ? go_on(g, &r) : e;
 }

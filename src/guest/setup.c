@@ -19,7 +19,7 @@
 	 TAG(WIRE_A_UID) | TAG(WIRE_A_GID) | TAG(WIRE_A_PIDS))
 #define SETUP_FLAGS \
 	(WIRE_SETUP_SET_CLOCK | WIRE_SETUP_MACHINE | WIRE_SETUP_CAPTURE | \
-	 WIRE_SETUP_SWAP | WIRE_SETUP_DISK)
+	 WIRE_SETUP_SWAP | WIRE_SETUP_DISK | WIRE_SETUP_PART)
 #define SHUTDOWN_DEFAULT_MS 2000
 
 void guest_seed(int random_fd, const void *bytes, size_t n)
@@ -52,7 +52,15 @@ int guest_set_clock(uint64_t ns)
 	return clock_settime(CLOCK_REALTIME, &t);
 }
 
-static int machine_failed(struct guest *g, const char *what)
+int guest_make_dirs(struct guest *g, const struct request *r)
+{
+	for (char **p = r->list[WIRE_A_PATH]; *p; p++)
+		if (**p != '/' || mkdir_p(*p, 0755) < 0)
+			return violation(g, "a directory of SETUP cannot be made");
+	return 0;
+}
+
+int machine_failed(struct guest *g, const char *what)
 {
 	snprintf(g->why, sizeof(g->why), "%.150s: %s", what, strerror(errno));
 	return violation(g, g->why);
@@ -87,9 +95,8 @@ int on_setup(struct guest *g, const struct wire_frame *f)
 		g->user[1] = r.num[WIRE_A_GID];
 		g->machine = true;
 	}
-	for (char **p = r.list[WIRE_A_PATH]; *p; p++)
-		if (**p != '/' || mkdir_p(*p, 0755) < 0)
-			return violation(g, "a directory of SETUP cannot be made");
+	if (guest_make_dirs(g, &r) < 0)
+		return -EPROTO;
 	for (char **p = r.list[WIRE_A_ENV]; *p; p++)
 		if (!strchr(*p, '=') || **p == '=')
 			return violation(g, "malformed ENV of SETUP");

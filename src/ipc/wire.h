@@ -69,14 +69,15 @@ enum wire_type {
 	 * server finishes what it has to say, lets no request for files be under way, and
 	 * answers QUIET: ERRNO (0: it is). Then neither side says anything until the
 	 * client, which may be another one by then, begins the connection anew: HELLO,
-	 * RESUME; the server answers HELLO. */
+	 * RESUME; the server answers HELLO. FLAGS (WIRE_QUIESCE_*) */
 	WIRE_QUIESCE,
 	WIRE_QUIET,
 	/* client, after QUIET: go on. FLAGS (WIRE_RESUME_*). In another place than
 	 * before also TIME_NS, SEED, HOSTNAME, ENV (instead of those of SETUP), NONCE,
 	 * and STREAM: the one stream that goes on, with full credit both ways. Others
 	 * are gone without a word, but their processes go on, and what they write is
-	 * dropped */
+	 * dropped. To one whose SETUP was only a part (WIRE_RESUME_BEGIN) MOUNT and PATH
+	 * too, as in SETUP */
 	WIRE_RESUME,
 
 	/* client: start a process. ARG (1+), ENV (0+, K=V: with that of SETUP, for other
@@ -197,11 +198,19 @@ enum wire_setup_flags {
 	WIRE_SETUP_CAPTURE = 1 << 2,   /* connections leave by a port (ipc/netmux.h) */
 	WIRE_SETUP_SWAP = 1 << 3,      /* one of the disks is for swap */
 	WIRE_SETUP_DISK = 1 << 4,      /* the root file system is on a disk after all */
+	WIRE_SETUP_PART = 1 << 5,      /* of what is to be: a RESUME brings the rest */
+};
+
+enum wire_quiesce_flags {
+	WIRE_QUIESCE_ALONE = 1 << 0, /* there is no process that would have to be held */
 };
 
 enum wire_resume_flags {
 	WIRE_RESUME_RESTORED =
 		1 << 0, /* from what was saved: what was said since is not so */
+	WIRE_RESUME_BEGIN = 1 << 1,   /* with RESTORED: the rest of its SETUP */
+	WIRE_RESUME_CAPTURE = 1 << 2, /* with BEGIN: as in SETUP */
+	WIRE_RESUME_SWAP = 1 << 3,
 };
 
 struct wire_frame {

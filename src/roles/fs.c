@@ -8,10 +8,11 @@
  * closes. What is left to give up it gives up here: all system calls but those of
  * fs.seccomp.
  *
- *	cove-fs [restored] [PATH...]
+ *	cove-fs [restored | template] [PATH...]
  *
  * Descriptors 4 and 5 are for a guest that is saved (fs/serve.h): the control socket, and
- * a file for the tables; with `restored` the tables that are in it come first. Each PATH
+ * a file for the tables; with `restored` the tables that are in it come first, with
+ * `template` the guest is saved to go on much later, over other files. Each PATH
  * is where an overlay is mounted below the root; descriptor 6 for the first, 7 for the
  * second and so on are the lower directories of these, which the host may change
  * (fs/watch.h). They are there to be watched; no file is read through them.
@@ -71,12 +72,13 @@ int main(int argc, char **argv)
 	struct fs_options o = {
 		.nodes = NODES_MAX, .max_data = FS_WRITE_MAX, .watches = WATCHES_MAX};
 	bool restored = argc > 1 && strcmp(argv[1], "restored") == 0;
-	int sources = argc - 1 - restored;
+	bool template = argc > 1 && strcmp(argv[1], "template") == 0;
+	int sources = argc - 1 - (restored || template);
 	bool saved = fcntl(CONTROL_FD, F_GETFD) >= 0 && fcntl(TABLES_FD, F_GETFD) >= 0;
 	struct stat st;
 	struct fs *fs;
 
-	if (sources < 0 || sources > OVERLAYS_MAX || (restored && !saved) ||
+	if (sources < 0 || sources > OVERLAYS_MAX || ((restored || template) && !saved) ||
 	    fstat(STREAM_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
 		fprintf(stderr, "cove-fs: this is a part of cove; use 'cove run "
 				"--backend vm'\n");
@@ -86,6 +88,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of one request */
 	umask(0);                 /* the guest applied its own */
 	o.descs = raise_descriptors();
+	o.forgets_absent = template;
 	if (confine_alone(sources ? TABLES_FD + sources
 			  : saved ? TABLES_FD
 				  : STREAM_FD,

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FORMAT 4 /* of the machine: devices, ports, kernel command line */
+#define FORMAT 5 /* of the machine: devices, ports, kernel command line */
 #define FOLDER "templates"
 #define INFO "info.json"
 #define MAKING ".making"
@@ -51,10 +51,10 @@ static void make_key(char key[TEMPLATE_KEY_HEX], const struct template_id *id)
 	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
 	char text[2048];
 	int n = snprintf(text, sizeof(text),
-			 "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%d\n%s\n%s\n", FORMAT,
+			 "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%d\n%s\n%s\n%s\n", FORMAT,
 			 id->digest, id->qemu, id->kvm ? "kvm" : "tcg", id->cpus,
 			 (unsigned long long)id->memory, (unsigned long long)id->swap,
-			 id->disks, id->append, id->processor);
+			 id->disks, id->append, id->processor, id->begun);
 
 	crypto_generichash(hash, sizeof(hash), (const unsigned char *)text, (size_t)n,
 			   NULL, 0);
@@ -89,17 +89,23 @@ static json_t *read_info(int dir)
 		       : json_loadb(text.data, text.len, 0, NULL);
 }
 
-/* The state of the devices is small: all of it is looked at. */
-static int digest_state(int dir, char out[TEMPLATE_KEY_HEX])
+/* All but the memory is small, and all of it is looked at. */
+static int digest_files(int dir, bool begun, char out[TEMPLATE_KEY_HEX])
 {
+	static const char *const files[] = {"state", "tables"};
 	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
-	cleanup_buf struct buf state = BUF_INIT(STATE_MAX);
-	int r = read_file_at(dir, "state", &state);
+	crypto_generichash_state h;
 
-	if (r < 0)
-		return r;
-	crypto_generichash(hash, sizeof(hash), (const unsigned char *)state.data,
-			   state.len, NULL, 0);
+	crypto_generichash_init(&h, NULL, 0, sizeof(hash));
+	for (size_t i = 0; i < (begun ? 2 : 1); i++) {
+		cleanup_buf struct buf text = BUF_INIT(STATE_MAX);
+		int r = read_file_at(dir, files[i], &text);
+
+		if (r < 0)
+			return r;
+		crypto_generichash_update(&h, (const unsigned char *)text.data, text.len);
+	}
+	crypto_generichash_final(&h, hash, sizeof(hash));
 	hex(out, hash, sizeof(hash));
 	return 0;
 }
@@ -115,7 +121,7 @@ static const char *find_fault(int dir, const json_t *info, const struct template
 	if (fstatat(dir, "ram", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
 	    (uint64_t)st.st_size != id->memory)
 		return "its memory";
-	if (digest_state(dir, have) < 0 || strcmp(have, want) != 0)
+	if (digest_files(dir, *id->begun, have) < 0 || strcmp(have, want) != 0)
 		return "its state";
 	return NULL;
 }
@@ -223,11 +229,13 @@ void template_drop(struct template *t)
 /* A name that is there after a crash of the host stands for what was written. */
 static int sync_all(int dir)
 {
-	static const char *const files[] = {"ram", "state", INFO};
+	static const char *const files[] = {"ram", "state", INFO, "tables"};
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		cleanup_fd int fd = openat(dir, files[i], O_RDONLY | O_CLOEXEC);
 
+		if (fd < 0 && errno == ENOENT && i == 3)
+			break;
 		if (fd < 0 || fsync(fd) < 0)
 			return -errno;
 	}
@@ -254,7 +262,7 @@ int template_commit(struct template *t, const struct template_id *id,
 {
 	cleanup_fd int dir = open(t->making, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char digest[TEMPLATE_KEY_HEX];
-	int r = dir < 0 ? -errno : digest_state(dir, digest);
+	int r = dir < 0 ? -errno : digest_files(dir, *id->begun, digest);
 	cleanup_free char *text = NULL;
 	json_t *o;
 

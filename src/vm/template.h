@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template - a machine that has booted and waits, as files: `ram` (its memory, sparse),
- * `state` (its devices) and `info.json`. Every start maps `ram` privately and goes on
+ * `state` (its devices) and `info.json`; if it has begun to be a sandbox also `tables`
+ * (what the server of its files must know). Every start maps `ram` privately and goes on
  * from there.
  *
  * A template is found by a key over all that it depends on, so a stale one is never used
  * by mistake; it is made beside and renamed into place, so it is there whole or not at
- * all. It holds no secret: nothing has been said to that machine yet.
+ * all. It holds no secret: nothing has been said to that machine that is one sandbox's.
  */
 #ifndef COVE_VM_TEMPLATE_H
 #define COVE_VM_TEMPLATE_H
@@ -30,6 +31,7 @@ struct template_id {
 	unsigned cpus;
 	uint64_t memory, swap; /* bytes */
 	bool disks;            /* see vm/qemu.h */
+	const char *begun;     /* what it has done of SETUP; "": nothing */
 };
 
 struct template

@@ -114,6 +114,82 @@ static void numbers_find_the_same_files(int fd, const struct known *k)
 	fs_free(fs);
 }
 
+static bool is_told(struct fs *fs, uint64_t node)
+{
+	uint8_t notice[512];
+	bool told = false;
+
+	for (size_t n; (n = fs_notice(fs, notice)) > 0;) {
+		struct fuse_out_header h;
+		struct fuse_notify_inval_inode_out in = {0};
+
+		memcpy(&h, notice, sizeof(h));
+		if (h.error == FUSE_NOTIFY_INVAL_INODE)
+			memcpy(&in, notice + sizeof(h), sizeof(in));
+		told = told || (in.ino == node && in.off == 0);
+	}
+	return told;
+}
+
+static void compares_by_inode_times(void)
+{
+	struct fs *fs = serve("c"), *late;
+	int fd = memfd_create("tables", 0), err = 0;
+	char old[128], new[128];
+	struct timespec t[2];
+	uint64_t same, file;
+	struct stat st;
+
+	greet(fs);
+	same = look_up(fs, FUSE_ROOT_ID, "same", &err);
+	file = look_up(fs, FUSE_ROOT_ID, "file", &err);
+	OK(same && file && fs_tables_save(fs, fd) == 0, "saved");
+	fs_free(fs);
+	/* another file in its place, of the same size and the same time */
+	put("c/new", "tixt");
+	snprintf(old, sizeof(old), "%s/c/file", base);
+	snprintf(new, sizeof(new), "%s/c/new", base);
+	stat(old, &st);
+	t[0] = t[1] = st.st_mtim;
+	utimensat(AT_FDCWD, new, t, 0);
+	rename(new, old);
+	late = serve("c");
+	lseek(fd, 0, SEEK_SET);
+	OK(fs_tables_load(late, fd) == 0 && !fs_settled(late),
+	   "there is something to tell");
+	OK(is_told(late, file), "what was put there later is told of");
+	fs_free(late);
+	late = serve("c");
+	lseek(fd, 0, SEEK_SET);
+	fs_tables_load(late, fd);
+	OK(!is_told(late, same), "what is as it was is not");
+	while (fs_host_changes(late))
+		;
+	fs_free(late);
+	close(fd);
+}
+
+static void absence_can_be_left_out(void)
+{
+	char path[64];
+	struct fs_options o = {.nodes = 4096,
+			       .descs = 64,
+			       .max_data = 1 << 20,
+			       .watches = 16,
+			       .forgets_absent = true};
+	struct fs *fs = NULL;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "%s/c", base);
+	o.root = open(path, O_PATH | O_DIRECTORY);
+	fs_new(&fs, &o);
+	greet(fs);
+	OK(look_up(fs, FUSE_ROOT_ID, "none", &err) == 0 && body_length() == 0,
+	   "that a name is not there is no answer to keep: %d", err);
+	fs_free(fs);
+	close(o.root);
+}
+
 /* Whatever the bytes say, the server answers or refuses, and serves its own tree only. */
 static void damaged_tables_do_no_harm(int fd, const struct known *k)
 {
@@ -162,8 +238,9 @@ static void damaged_tables_do_no_harm(int fd, const struct known *k)
 int main(void)
 {
 	static const char *const paths[] = {
-		"a/d/e/file", "a/gone", "b/d/e/file", "b/new", "a/d/e", "b/d/e",
-		"a/d",        "b/d",    "a",          "b",     ""};
+		"a/d/e/file", "a/gone", "b/d/e/file", "b/new", "a/d/e",  "b/d/e",
+		"a/d",        "b/d",    "a",          "b",     "c/same", "c/file",
+		"c/d/e/file", "c/d/e",  "c/d",        "c",     ""};
 	struct known k;
 	int fd;
 
@@ -171,9 +248,14 @@ int main(void)
 		return 1;
 	make_tree("a", true);
 	make_tree("b", false);
+	make_tree("c", false);
+	put("c/same", "text");
+	put("c/file", "text");
 	fd = saved(&k);
 	numbers_find_the_same_files(fd, &k);
 	damaged_tables_do_no_harm(fd, &k);
+	compares_by_inode_times();
+	absence_can_be_left_out();
 	close(fd);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		char path[128];
