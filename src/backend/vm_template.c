@@ -92,7 +92,6 @@ static int save(struct qmp *q, const char *dir, struct cove_error *err)
 static int boot_and_save(struct template *t, const struct vm_host *h,
 			 const struct place_config *c, struct cove_error *err)
 {
-	struct place_config quiet = *c;
 	struct vm_root root = {.host = h, .template_dir = t->making, .boots = true};
 	struct qemu_machine m = vm_machine(h);
 	struct place p = place_none();
@@ -102,17 +101,9 @@ static int boot_and_save(struct template *t, const struct vm_host *h,
 	int r;
 
 	vm_machine_boots(&m, h);
-	m.share = true;
-	/* A machine of the cache, not of the sandbox: neither its cgroup nor its limits.
-	 */
-	quiet.cgroup_made = NULL;
-	quiet.id = id;
-	quiet.hostname = "cove";
-	quiet.degraded = true;
 	snprintf(id, sizeof(id), "boot-%s", t->key);
-	p.backend = &backend_vm;
 	vm_channels_init(&ch);
-	r = vm_launch(&p, &quiet, &root, &m, &ch, err);
+	r = vm_launch_cached(&p, c, id, &root, &m, &ch, err);
 	if (r == 0)
 		r = vm_wait_ready(ch.link[0], ch.lifeline[0], err);
 	qmp_init(&q, take_fd(&ch.qmp[0]));
