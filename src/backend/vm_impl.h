@@ -86,6 +86,13 @@ int vm_root_plan(struct plan *p, const struct place_config *c, const void *root,
 /* vm_launch.c: starts the monitor. m: what to run; the channels are opened here. */
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err);
+/* The same for a machine of the cache, which writes its memory to a file; and how that
+ * one is configured: with neither the sandbox's cgroup nor its limits, nor anything else
+ * that is one sandbox's. id: what it is called. */
+struct place_config vm_cache_config(const struct place_config *c, const char *id);
+int vm_launch_cached(struct place *p, const struct place_config *own,
+		     const struct vm_root *root, struct qemu_machine *m,
+		     struct vm_channels *ch, struct cove_error *err);
 void vm_channels_init(struct vm_channels *ch);
 void vm_channels_clear(struct vm_channels *ch);
 

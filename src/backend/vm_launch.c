@@ -81,15 +81,6 @@ static int open_kvm(const struct vm_host *h, int *ret, struct cove_error *err)
 	return hint(err, "it was there before: see 'cove doctor'");
 }
 
-/* The number that it will have there. */
-static int pass(struct proc_program *vmm, int fd)
-{
-	if (fd < 0)
-		return -1;
-	vmm->fds[vmm->n_fds] = fd;
-	return FIRST_FD + (int)vmm->n_fds++;
-}
-
 /* What it writes: its disks, and a template's memory. One that has neither gets a limit
  * too: whoever took QEMU over must not fill the host's disk by any way that is left. */
 static uint64_t largest_file(const struct vm_host *h, const struct qemu_machine *m,
@@ -102,16 +93,92 @@ static uint64_t largest_file(const struct vm_host *h, const struct qemu_machine 
 	return disks > most ? disks : most;
 }
 
+/* What QEMU has beside its channels. -1: it has none of that. */
+struct means {
+	int swap, kvm;
+	struct vm_disks disks;
+};
+
+static void means_close(struct means *f)
+{
+	close_fd(&f->swap);
+	close_fd(&f->kvm);
+	close_fd(&f->disks.image);
+	close_fd(&f->disks.layer);
+}
+
+static int means_open(struct means *f, const struct place_config *c,
+		      const struct vm_host *h, const struct qemu_machine *m,
+		      struct cove_error *err)
+{
+	if (open_kvm(h, &f->kvm, err) < 0)
+		return err->code;
+	if (h->swap && (f->swap = vm_swap_open(c->cache_dir, h->swap, err)) < 0)
+		return err->code;
+	/* a template is made without: what is behind its disks comes with each start */
+	if (h->disks && !m->share)
+		return vm_disks_open(&f->disks, c, err);
+	return 0;
+}
+
+/* The numbers that QEMU and cove-vmm are told, where they are not fixed. */
+struct told {
+	int kvm, ram;
+};
+
+/* All that cove-vmm gets, in the order of roles/vmm.c, and where it is said which number
+ * each has there. */
+static struct told pass_all(struct proc_program *vmm, struct qemu_machine *m,
+			    const struct vm_channels *ch, const struct means *f)
+{
+	struct told told;
+	int fixed;
+	const struct {
+		int fd, *number;
+	} all[] = {
+		{ch->lifeline[1], &fixed     },
+                {ch->console[0],  &fixed     },
+		{ch->console[1],  &m->console},
+                {ch->qmp[1],      &m->qmp    },
+		{ch->link[1],     &m->link   },
+                {ch->fs[1],       &m->fs     },
+		{ch->net[1],      &m->net    },
+                {f->swap,         &m->swap   },
+		{f->disks.image,  &m->image  },
+                {f->disks.layer,  &m->layer  },
+		{f->kvm,          &told.kvm  },
+                {ch->ram,         &told.ram  },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		*all[i].number = -1;
+		if (all[i].fd < 0)
+			continue;
+		*all[i].number = FIRST_FD + (int)vmm->n_fds;
+		vmm->fds[vmm->n_fds++] = all[i].fd;
+	}
+	return told;
+}
+
+/* Only cove-vmm has them from now on. */
+static void close_far_ends(struct vm_channels *ch)
+{
+	close_fd(&ch->console[0]);
+	for (int *far = (int *)ch + 1; far < &ch->ram; far += 2)
+		close_fd(far);
+	close_fd(&ch->ram);
+}
+
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,
 	      struct qemu_machine *m, struct vm_channels *ch, struct cove_error *err)
 {
 	struct cgroup_limits limits = vm_cgroup_limits(c->spec, root->host);
-	bool shared = m->incoming && !m->saved;
-	char kvm_number[12] = "-", ram[16];
-	const char *argv[QEMU_ARGS_MAX + 4] = {"cove-vmm", shared ? "shared" : "own",
-					       kvm_number};
-	cleanup_fd int swap = -1, kvm = -1;
-	struct vm_disks disks = {-1, -1, 0};
+	__attribute__((cleanup(means_close))) struct means f = {
+		-1, -1, {-1, -1, 0}
+        };
+	char kvm[12] = "-", ram[16];
+	const char *argv[QEMU_ARGS_MAX + 4] = {
+		"cove-vmm", m->incoming && !m->saved ? "shared" : "own", kvm};
 	struct proc_program vmm = {
 		.path = vmm_file(err),
 		.argv = argv,
@@ -123,47 +190,48 @@ int vm_launch(struct place *p, const struct place_config *c, const struct vm_roo
 		.machine = true,
 	};
 	struct qemu_args args;
+	struct told told;
 	int r;
 
 	if (!vmm.path || open_channels(ch, err) < 0 ||
-	    open_kvm(root->host, &kvm, err) < 0)
+	    means_open(&f, c, root->host, m, err) < 0)
 		return err->code;
-	if (root->host->swap) {
-		swap = vm_swap_open(c->cache_dir, root->host->swap, err);
-		if (swap < 0)
-			return err->code;
-	}
-	/* a template is made without: what is behind its disks comes with each start */
-	if (root->host->disks && !m->share && vm_disks_open(&disks, c, err) < 0)
-		return err->code;
-	cleanup_fd int image = disks.image, layer = disks.layer;
-	const int fds[] = {ch->lifeline[1], ch->console[0], ch->console[1], ch->qmp[1],
-			   ch->link[1],     ch->fs[1],      ch->net[1]};
-	m->console = FIRST_FD + 2;
-	m->qmp = FIRST_FD + 3;
-	m->link = FIRST_FD + 4;
-	m->fs = FIRST_FD + 5;
-	m->net = FIRST_FD + 6;
-	vmm.n_fds = ARRAY_LEN(fds);
-	memcpy(vmm.fds, fds, sizeof(fds));
-	m->swap = pass(&vmm, swap);
-	m->image = pass(&vmm, image);
-	m->layer = pass(&vmm, layer);
+	told = pass_all(&vmm, m, ch, &f);
 	m->qcow2 = c->spec->image.kind == IMAGE_QCOW2;
-	vmm.fsize = largest_file(root->host, m, disks.bytes);
-	if (kvm >= 0)
-		snprintf(kvm_number, sizeof(kvm_number), "%d", pass(&vmm, kvm));
-	if (ch->ram >= 0) {
-		snprintf(ram, sizeof(ram), "ram=%d", pass(&vmm, ch->ram));
+	vmm.fsize = largest_file(root->host, m, f.disks.bytes);
+	if (told.kvm >= 0)
+		snprintf(kvm, sizeof(kvm), "%d", told.kvm);
+	if (told.ram >= 0) {
+		snprintf(ram, sizeof(ram), "ram=%d", told.ram);
 		argv[1] = ram;
 	}
 	if (qemu_args(&args, m) < 0)
 		return fail(err, COVE_EINVAL, 0, "QEMU: its command line is too long");
 	memcpy(argv + 3, args.v, (args.n + 1) * sizeof(argv[0]));
 	r = proc_launch(p, c, &vmm, err);
-	close_fd(&ch->console[0]);
-	for (int *far = (int *)ch + 1; far < &ch->ram; far += 2)
-		close_fd(far);
-	close_fd(&ch->ram);
+	close_far_ends(ch);
 	return r;
+}
+
+struct place_config vm_cache_config(const struct place_config *c, const char *id)
+{
+	struct place_config own = *c;
+
+	own.cgroup_made = NULL;
+	own.id = id;
+	own.hostname = "cove";
+	own.degraded = true;
+	own.n_mounts = own.n_files = 0;
+	own.hosts = own.home_dir = NULL;
+	own.capture = false;
+	return own;
+}
+
+int vm_launch_cached(struct place *p, const struct place_config *own,
+		     const struct vm_root *root, struct qemu_machine *m,
+		     struct vm_channels *ch, struct cove_error *err)
+{
+	m->share = true;
+	p->backend = &backend_vm;
+	return vm_launch(p, own, root, m, ch, err);
 }

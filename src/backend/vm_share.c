@@ -105,30 +105,24 @@ static int move(struct qmp *q, struct seal *s, int state, struct cove_error *err
 	return migrate_wait(&m, q, SAVE_MS, err);
 }
 
-/* A machine that never runs; as of a template that is made, neither the cgroup nor the
- * limits of the sandbox are its. */
+/* A machine that never runs. */
 static int convert(struct vm_host *h, const struct place_config *c, struct seal *s,
 		   const struct place_image *i, struct cove_error *err)
 {
-	struct place_config quiet = *c;
 	struct vm_root root = {.host = h};
 	struct qemu_machine m = vm_machine(h);
 	struct place p = place_none();
 	char id[CGROUP_ID_MAX + 1];
+	const struct place_config own = vm_cache_config(c, id);
 	struct vm_channels ch;
 	struct qmp q;
 	int r;
 
-	m.incoming = m.share = true;
-	quiet.cgroup_made = NULL;
-	quiet.id = id;
-	quiet.hostname = "cove";
-	quiet.degraded = true;
+	m.incoming = true;
 	snprintf(id, sizeof(id), "fork-%d", (int)getpid());
-	p.backend = &backend_vm;
 	vm_channels_init(&ch);
 	ch.ram = fcntl(i->ram, F_DUPFD_CLOEXEC, 0);
-	r = vm_launch(&p, &quiet, &root, &m, &ch, err);
+	r = vm_launch_cached(&p, &own, &root, &m, &ch, err);
 	qmp_init(&q, take_fd(&ch.qmp[0]));
 	if (r == 0)
 		r = move(&q, s, i->state, err);

@@ -108,22 +108,6 @@ static int save(struct qmp *q, const char *dir, struct cove_error *err)
 	return migrate_wait(&m, q, SAVE_MS, err);
 }
 
-/* A machine of the cache, not of the sandbox: neither its cgroup nor its limits, nor
- * anything else that is one sandbox's. */
-static struct place_config plain(const struct place_config *c, const char *id)
-{
-	struct place_config plain = *c;
-
-	plain.cgroup_made = NULL;
-	plain.id = id;
-	plain.hostname = "cove";
-	plain.degraded = true;
-	plain.n_mounts = plain.n_files = 0;
-	plain.hosts = plain.home_dir = NULL;
-	plain.capture = false;
-	return plain;
-}
-
 /* It is up; what is to be saved of it? */
 static int bring_up(struct place *p, const struct place_config *c, struct vm_channels *ch,
 		    const char *dir, struct cove_error *err)
@@ -140,7 +124,7 @@ static int boot_and_save(struct template *t, const struct vm_host *h,
 			 const struct place_config *c, struct cove_error *err)
 {
 	char id[CGROUP_ID_MAX + 1];
-	const struct place_config own = plain(c, id);
+	const struct place_config own = vm_cache_config(c, id);
 	struct vm_root root = {.host = h, .template_dir = t->making, .boots = true};
 	struct qemu_machine m = vm_machine(h);
 	struct vm vm = {.host = *h, .fs = place_none(), .fs_control = -1};
@@ -150,14 +134,12 @@ static int boot_and_save(struct template *t, const struct vm_host *h,
 	int r;
 
 	vm_machine_boots(&m, h);
-	m.share = true;
 	snprintf(id, sizeof(id), "boot-%s", t->key);
-	p.backend = &backend_vm;
 	p.vm = &vm;
 	vm.fs_tables = memfd_create("cove-fs-tables", MFD_CLOEXEC);
 	vm_channels_init(&ch);
 	r = vm.fs_tables < 0 ? fail(err, COVE_EIO, errno, "memory for tables")
-			     : vm_launch(&p, &own, &root, &m, &ch, err);
+			     : vm_launch_cached(&p, &own, &root, &m, &ch, err);
 	if (r == 0)
 		r = bring_up(&p, &own, &ch, t->making, err);
 	qmp_init(&q, take_fd(&ch.qmp[0]));

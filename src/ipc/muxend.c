@@ -144,7 +144,10 @@ void muxend_own(struct mux_stream *s, void *owner)
 void muxend_reset(struct mux_stream *s)
 {
 	s->owner = NULL;
-	mux_stream_doom(s);
+	if (s->watch.fd < 0)
+		mux_stream_doom(s);
+	else
+		s->reset = true; /* when it is read to its end */
 }
 
 /* ---- frames --------------------------------------------------------------------- */
@@ -210,7 +213,7 @@ static int on_stream(struct muxend *m, const struct netmux_frame *f)
 	case NETMUX_WINDOW_ADD:
 		return mux_stream_credit(s, wire_get32(f->payload));
 	case NETMUX_RESET:
-		mux_stream_free(s, true);
+		mux_stream_reset(s);
 		return 0;
 	case NETMUX_CLOSE: /* also behind an EOF */
 		mux_stream_eof(s, true);

@@ -76,7 +76,8 @@ int muxend_attach(struct mux_stream *s, int *fd);
 /* Who is told of its end; NULL: nobody. An owner that is gone has closed the other half
  * of the socket, and what was written there still arrives. */
 void muxend_own(struct mux_stream *s, void *owner);
-/* Nobody is told, and the other side sees a reset. */
+/* Nobody is told, and the other side sees a reset, behind what was written to the
+ * socket's other half: which the caller closes. */
 void muxend_reset(struct mux_stream *s);
 
 #endif

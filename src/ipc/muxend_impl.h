@@ -41,6 +41,7 @@ struct mux_stream {
 	bool out_over; /* we send it no more */
 	bool closed;   /* CLOSE came */
 	bool doomed;   /* the socket is gone, RESET is to be sent */
+	bool reset;    /* it ends so, after what was sent before: there, or here */
 };
 
 struct muxend {
@@ -107,6 +108,7 @@ void mux_stream_run(struct mux_stream *s);
 int mux_stream_data(struct mux_stream *s, const uint8_t *p, size_t n);
 int mux_stream_credit(struct mux_stream *s, uint32_t n);
 void mux_stream_eof(struct mux_stream *s, bool closed);
+void mux_stream_reset(struct mux_stream *s);
 void mux_stream_doom(struct mux_stream *s);
 
 #endif

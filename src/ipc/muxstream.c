@@ -10,7 +10,12 @@
  *   nobody holds the socket's other half   CLOSE goes out: what comes has no reader
  *   CLOSE came                             written to the end, then closed
  *   an error of the socket                 RESET goes out
- *   RESET came                             closed at once, as a reset
+ *   RESET came, from the guest             closed at once, as a reset
+ *   RESET came, from the host              written to the end, then closed as a reset
+ *
+ * The last two differ as TCP does: a program that resets its connection does not care
+ * what becomes of its bytes, but a server that answers and resets has been heard, by a
+ * program that reads. Nor does the host's end say RESET before all that it had to say.
  *
  * A half of a socket pair behaves here as TCP does: if it was closed with bytes unread,
  * this side gets ECONNRESET, and if not, the end and EPIPE.
@@ -20,7 +25,11 @@
 #include "base/util.h"
 #include "ipc/wire.h"
 
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 #define WINDOW_MAX (1u << 20)
 #define WIDE_MAX (32u << 20) /* of all windows, beyond what each begins with */
@@ -102,6 +111,11 @@ void mux_stream_doom(struct mux_stream *s)
 	close_socket(s, true);
 	s->doomed = true;
 	add_work(s);
+}
+
+static bool is_host(const struct mux_stream *s)
+{
+	return s->end->ops->open != NULL;
 }
 
 static void stream_ready(struct mux_watch *w, uint32_t events)
@@ -245,6 +259,31 @@ void mux_stream_eof(struct mux_stream *s, bool closed)
 	add_work(s);
 }
 
+void mux_stream_reset(struct mux_stream *s)
+{
+	if (is_host(s) || s->doomed) {
+		mux_stream_free(s, true);
+		return;
+	}
+	s->reset = s->in_over = s->out_over = s->closed = true;
+	leave_slot(s);
+	add_work(s);
+}
+
+/* A reset takes along what the kernel has not sent yet, because the program is slow to
+ * read. False: there is some, and an event will tell. */
+static bool all_sent(struct mux_stream *s)
+{
+	struct epoll_event ev = {.events = EPOLLOUT | EPOLLET, .data.ptr = &s->watch};
+	int left = 0, lowest = 1;
+
+	if (s->deaf || ioctl(s->watch.fd, SIOCOUTQNSD, &left) < 0 || left == 0)
+		return true;
+	return setsockopt(s->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowest,
+			  sizeof(lowest)) < 0 ||
+	       epoll_ctl(s->end->epoll, EPOLL_CTL_MOD, s->watch.fd, &ev) < 0;
+}
+
 /* ---- from the socket to the other side ------------------------------------------ */
 
 int mux_stream_credit(struct mux_stream *s, uint32_t n)
@@ -262,15 +301,28 @@ static bool may_read(const struct mux_stream *s)
 	return s->readable && s->credit && !s->ended && !s->out_over;
 }
 
-static void read_end(struct mux_stream *s)
+/* The host's has more to say before its end. Of a program that has reset its connection,
+ * what there still is has nobody to go to. */
+static bool waits_for_credit(const struct mux_stream *s)
 {
+	return is_host(s) && s->readable && !s->credit && !s->ended && !s->out_over;
+}
+
+/* False: doomed, and maybe gone. */
+static bool read_end(struct mux_stream *s)
+{
+	if (s->reset) {
+		mux_stream_doom(s);
+		return false;
+	}
 	s->ended = true;
 	if (s->hup && !s->in_over)
-		return; /* CLOSE, see settle() */
+		return true; /* CLOSE, see settle() */
 	mux_put(s->end, NETMUX_EOF, s->id, 0);
 	s->out_over = true;
 	if (s->in_over)
 		leave_slot(s);
+	return true;
 }
 
 /* One frame. False: doomed, and maybe gone. */
@@ -284,7 +336,7 @@ static bool read_some(struct mux_stream *s)
 		mux_put(m, NETMUX_DATA, s->id, (size_t)n);
 		s->credit -= (uint32_t)n;
 	} else if (n == 0) {
-		read_end(s);
+		return read_end(s);
 	} else if (errno == EAGAIN) {
 		s->readable = false;
 	} else if (errno != EINTR) {
@@ -302,7 +354,8 @@ static void settle(struct mux_stream *s)
 	bool done = s->in_over && !s->pending.len;
 
 	if (done && (s->closed || s->out_over)) {
-		mux_stream_free(s, false);
+		if (!s->reset || is_host(s) || all_sent(s))
+			mux_stream_free(s, s->reset);
 		return;
 	}
 	if (done && !s->shut) {
@@ -331,7 +384,7 @@ void mux_stream_run(struct mux_stream *s)
 		grant(s);
 	if (may_read(s) && !read_some(s))
 		return;
-	if (s->broken && !may_read(s)) /* what there still is has nobody to go to */
+	if (s->broken && !may_read(s) && !waits_for_credit(s))
 		mux_stream_doom(s);
 	else
 		settle(s);

@@ -21,10 +21,11 @@
  *
  * A connection begins with OPEN and exists at once: the kernel inside has accepted it
  * already, so a refusal is a RESET. EOF ends one direction; CLOSE and RESET end both, and
- * nothing is answered to them. CLOSE lets arrive what was sent before, RESET does not.
- * The slot is free when both directions have ended. Frames of an id that is not known are
- * skipped, as they may have crossed the end on their way; any other violation ends the
- * whole stream, and with it the sandbox's network.
+ * nothing is answered to them. What was sent before arrives, but for what a program sent
+ *that resets its connection: the server hears of it at once. The slot is free when both
+ *directions have ended. Frames of an id that is not known are skipped, as they may have
+ *crossed the end on their way; any other violation ends the whole stream, and with it the
+ *sandbox's network.
  *
  * Flow control: a sender of DATA begins with NETMUX_WINDOW bytes of credit for the
  * connection and gets more by WINDOW as the receiver consumes. No frame waits for credit
@@ -56,7 +57,7 @@ enum netmux_type {
 	NETMUX_WINDOW_ADD, /* both, by the receiver of DATA: u32 further credit, not 0 */
 	NETMUX_EOF,        /* both: no more DATA from here */
 	NETMUX_CLOSE,      /* both: the same, and what comes is not read any more */
-	NETMUX_RESET,      /* both: at once; what was on its way is lost */
+	NETMUX_RESET,      /* both: an end that is an error */
 	/* guest: ends, then the question; one that is longer than NETMUX_DATAGRAM is cut
 	 * off one byte behind that, which tells. host: the same ends, then the answer */
 	NETMUX_DGRAM,

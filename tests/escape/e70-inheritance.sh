@@ -3,7 +3,7 @@
 # Nothing of the caller comes along: descriptors, variables, agent sockets, ids, groups.
 . "$(dirname "$0")/../lib/harness.sh"
 . "$(dirname "$0")/../lib/escape.sh"
-need USERNS
+need USERNS JQ
 
 ID=$$
 SECRET=inherited-$$-secret
@@ -64,22 +64,47 @@ ok 'TERM, LANG and TZ enter' '
 ok 'no supplementary group of the caller counts' '
 	groups=$(in_box agent sh -c "grep Groups: /proc/self/status" | tr -d "\t ")
 	case $groups in Groups: | Groups:65534* | Groups:1000 | Groups:100) ;; *) echo "$groups"; false ;; esac'
+confined() { # STATUS: of a process
+	has "$1" "NoNewPrivs:	1"
+	has "$1" "Seccomp:	2"
+	has "$1" "CapEff:	0000000000000000"
+	has "$1" "CapPrm:	0000000000000000"
+	has "$1" "CapBnd:	0000000000000000"
+}
+# What a machine consists of on the host.
+parts_of() { # NAME
+	keeper=$(cove inspect "$1" | jq .keeperPid)
+	vmm=$(pgrep -P "$keeper" -x cove-vmm)
+	echo "$vmm" "$(pgrep -P "$keeper" -x cove-fs)" "$(pgrep -P "$vmm" qemu-system)"
+}
 ok 'no new privileges, and a filter' '
-	status=$(in_box agent cat /proc/self/status)
-	has "$status" "NoNewPrivs:	1"
-	has "$status" "Seccomp:	2"
-	has "$status" "CapEff:	0000000000000000"
-	has "$status" "CapPrm:	0000000000000000"
-	has "$status" "CapBnd:	0000000000000000"'
+	if have PROCESS; then
+		confined "$(in_box agent cat /proc/self/status)"
+	else
+		set -- $(parts_of "$BOX")
+		same 3 $#
+		for pid; do confined "$(cat /proc/$pid/status)"; done
+		status=$(in_box agent cat /proc/self/status)
+		has "$status" "CapEff:	0000000000000000"
+		has "$status" "CapPrm:	0000000000000000"
+	fi'
 ok 'root inside is nobody outside' '
 	have ROOT || lacks "needs root"
 	cove create -q rooted --no-mounts --user root
 	cove start -q rooted
 	same 0 "$(cove exec rooted -- id -u)"
 	cove exec rooted -- sleep 4.$ID & p=$!
-	wait_for 5 pgrep -f "^sleep 4.$ID" >/dev/null
-	uid=$(ps -o uid= -p "$(pgrep -f "^sleep 4.$ID" | head -n 1)" | tr -d " ")
-	kill $p
-	[ "$uid" -ge 1000 ] && [ "$uid" != 65534 ]'
+	if have PROCESS; then
+		wait_for 5 pgrep -f "^sleep 4.$ID" >/dev/null
+		set -- "$(pgrep -f "^sleep 4.$ID" | head -n 1)"
+	else
+		set -- $(parts_of rooted)
+		same 3 $#
+	fi
+	for pid; do
+		uid=$(ps -o uid= -p $pid | tr -d " ")
+		[ "$uid" -ge 1000 ] && [ "$uid" != 65534 ]
+	done
+	kill $p'
 
 done_testing

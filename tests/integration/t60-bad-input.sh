@@ -64,7 +64,8 @@ bad 'config: no such word' '' cove config frob
 bad 'config check: no such file' nofile cove config check "$T/nofile"
 bad 'run: no command' '' cove run --no-mounts --
 bad 'run: bad backend' banana cove run --backend banana --no-mounts -- true
-bad 'run: backend that is not here' vm cove run --backend vm --no-mounts -- true
+bad 'run: backend that is not here' remote cove run --backend remote --no-mounts -- true
+bad 'run: machines without QEMU' "$T/no-qemu" env "COVE_QEMU=$T/no-qemu" cove run --backend vm --no-mounts -- true
 bad 'run: bad network' banana cove run --net banana --no-mounts -- true
 bad 'run: bad image' banana cove run --image banana:x --no-mounts -- true
 bad 'run: bad mount' '' cove run --no-mounts --mount :::: -- true

@@ -186,7 +186,9 @@ s.sendall((\"GET /ws?k=\" + os.environ[\"HEX\"] + \" HTTP/1.1\r\nHost: good.test
 s.settimeout(3)
 all = b\"\"
 while not all.endswith(b\"\x88\x00\"):
-    all += s.recv(65536)
+    more = s.recv(65536)
+    assert more, len(all)
+    all += more
 assert len(all) > 70400, len(all)
 assert b\"deflate\" not in all
 os.write(1, all)" >"$T/answer"

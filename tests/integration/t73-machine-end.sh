@@ -16,33 +16,58 @@ box() { # NAME OPTION...: a machine in which the caller is root
 	shift
 	cove create -q "$box_name" --no-mounts --user root "$@" && cove start -q "$box_name"
 }
-# Something runs inside while SCRIPT, by root there, ends the machine: within the time that a busy
-# host may take, both are told, and told TEXT.
-ends() { # NAME TEXT SCRIPT
-	cove exec "$1" -- sleep 1000 >"$T/sleep.out" 2>"$T/sleep.err" & sleeper=$!
-	timeout 100 cove exec "$1" -- sh -c "$3" >"$T/end.out" 2>"$T/end.err" || :
-	rc=0; timeout 60 tail --pid=$sleeper -f /dev/null || rc=$?
-	[ $rc = 0 ] || { echo "the other command is not told"; kill $sleeper; return 1; }
-	wait $sleeper || rc=$?
-	cat "$T/sleep.err" "$T/end.err"
-	same 125 "$rc"
-	has "$(cat "$T/sleep.err")" "$2"
-	wait_for 6 is_stopped "$1"
-	has "$(why "$1")" "$2"
+now_ms() { date +%s%3N; }
+# Something that runs inside while its machine ends; when it was told is in $T/told.
+sleeper() { # NAME
+	rm -f "$T/told"
+	sleeper_rc=0
+	cove exec "$1" -- sleep 1000 >"$T/sleep.out" 2>"$T/sleep.err" || sleeper_rc=$?
+	now_ms >"$T/told"
+	return $sleeper_rc
 }
-# The same, by a command outside.
-ends_by() { # NAME TEXT COMMAND
-	cove exec "$1" -- sleep 1000 2>"$T/sleep.err" & sleeper=$!
-	wait_for 4 sh -c "cove exec $1 -- pgrep sleep"
-	$3
-	rc=0; timeout 60 tail --pid=$sleeper -f /dev/null || rc=$?
-	[ $rc = 0 ] || { echo "nobody is told"; kill $sleeper; return 1; }
-	wait $sleeper || rc=$?
+# It is told within half the time after which a guest that says nothing counts as hung, and told
+# TEXT. How long it took, less what is due to the load of this host (a command that does nothing
+# takes as long), is kept in $T/took: see the test of all of them.
+is_told() { # NAME TEXT PID SINCE
+	rc=0; timeout 60 tail --pid="$3" -f /dev/null || rc=$?
+	[ $rc = 0 ] || { echo "nobody is told"; kill "$3"; return 1; }
+	wait "$3" || rc=$?
 	cat "$T/sleep.err"
 	same 125 "$rc"
 	has "$(cat "$T/sleep.err")" "$2"
+	[ -z "$4" ] || in_time $(($(cat "$T/told") - $4))
 	wait_for 6 is_stopped "$1"
 	has "$(why "$1")" "$2"
+}
+in_time() { # MS
+	echo "told after $1 ms, where an exec takes $exec_ms"
+	echo $(($1 - 3 * exec_ms)) >>"$T/took"
+	[ "$1" -ge 0 ] && [ "$1" -lt 15000 ]
+}
+exec_takes() { # NAME
+	exec_ms=$(now_ms)
+	cove exec "$1" -- true || return 1
+	exec_ms=$(($(now_ms) - exec_ms))
+}
+# SCRIPT, by root inside, ends the machine, at once or (with LATE) when it has come to that.
+ends() { # NAME TEXT SCRIPT [LATE]
+	sleeper "$1" & asleep=$!
+	wait_for 4 sh -c "cove exec $1 -- pgrep sleep"
+	exec_takes "$1"
+	at=$(now_ms)
+	[ -z "${4:-}" ] || at=
+	timeout 100 cove exec "$1" -- sh -c "$3" >"$T/end.out" 2>"$T/end.err" || :
+	cat "$T/end.err"
+	is_told "$1" "$2" $asleep "$at"
+}
+# The same, by a command outside.
+ends_by() { # NAME TEXT COMMAND
+	sleeper "$1" & asleep=$!
+	wait_for 4 sh -c "cove exec $1 -- pgrep sleep"
+	exec_takes "$1"
+	at=$(now_ms)
+	$3
+	is_told "$1" "$2" $asleep "$at"
 }
 nothing_left() {
 	wait_for 10 nothing left_processes || { left_processes; return 1; }
@@ -68,7 +93,7 @@ ok 'out of memory inside ends a command, not the machine' '
 	cove exec oom -- dmesg | grep -q "Out of memory: Killed process"'
 ok 'out of memory that the kernel does not survive is a panic, and says so' '
 	ends oom "the guest'\''s kernel panicked: Out of memory" \
-		"echo 2 >/proc/sys/vm/panic_on_oom; exec $COVE_DIR/escape/attack memory 400"
+		"echo 2 >/proc/sys/vm/panic_on_oom; exec $COVE_DIR/escape/attack memory 400" late
 	nothing_left; cove rm oom'
 ok 'a machine that is switched off from inside' '
 	box off
@@ -98,6 +123,11 @@ ok 'the keeper killed from outside takes the machine along' '
 	wait_for 6 sh -c "! kill -0 $q 2>/dev/null"
 	is_stopped k3
 	nothing_left; cove rm k3'
+ok 'that a machine has ended is noticed within a second: most of these were' '
+	sort -n "$T/took" >"$T/sorted"
+	cat "$T/sorted"
+	[ $(wc -l <"$T/took") -ge 6 ]
+	[ $(sed -n "$(($(wc -l <"$T/took") / 2 + 1))p" "$T/sorted") -lt 1000 ]'
 # Two ways to hang, so that the wait for both is one: the first process is stopped by a debugger
 # of root's inside; and the whole machine is, from outside.
 cat >"$T/p/hold.py" <<'END'

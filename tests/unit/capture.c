@@ -5,7 +5,7 @@
 #include "backend/proc_child_impl.h"
 #include "base/io.h"
 #include "base/util.h"
-#include "core/guestfile.h"
+#include "guest_client.h"
 #include "tap.h"
 
 #include <arpa/inet.h>
@@ -20,6 +20,7 @@
 
 static struct place place;
 static char cache[] = "/tmp/cove-capture-XXXXXX";
+static char guest[PATH_MAX];
 
 /* ---- the place ------------------------------------------------------------------ */
 
@@ -32,7 +33,7 @@ static int start_place(struct spec *s, bool capture, struct cove_error *err)
 		.id = capture ? "test-capture" : "test-no-capture",
 		.hostname = "test",
 		.cache_dir = cache,
-		.guest = guest_file(err),
+		.guest = guest,
 		.uid = 1000,
 		.gid = 1000,
 		.home = "/home/agent",
@@ -41,7 +42,7 @@ static int start_place(struct spec *s, bool capture, struct cove_error *err)
 	};
 
 	config = c;
-	return c.guest ? backend_process.start(&place, &c, err) : err->code;
+	return backend_process.start(&place, &c, err);
 }
 
 static void stop_place(void)
@@ -408,7 +409,7 @@ int main(void)
 
 	signal(SIGPIPE, SIG_IGN);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (!mkdtemp(cache))
+	if (!client_guest_path(guest, sizeof(guest)) || !mkdtemp(cache))
 		return 1;
 	spec_init(&s);
 	if (start_place(&s, false, &err) < 0) {
