@@ -23,7 +23,6 @@ const char *conn_host(const struct conn *c, char buf[ADDR_TEXT])
 	return c->name ? c->name->text : addr_text(&c->ip, buf);
 }
 
-#define WHO_MS 700    /* and a refusal's 300: within a second */
 #define NAMING_MS 200 /* for the log only: a refusal does not wait longer for it */
 #define NAMES_A_SECOND 50
 
@@ -303,7 +302,7 @@ static void identify(struct conn *c)
 	c->stage = CONN_WHO;
 	p->asking = true;
 	control_who(e, &p->question, "tcp", (struct sockaddr *)&c->from,
-		    (struct sockaddr *)&c->to, WHO_MS, identified);
+		    (struct sockaddr *)&c->to, e->limits.who_ms, identified);
 }
 
 static void begin(struct conn *c)

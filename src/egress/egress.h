@@ -45,7 +45,7 @@ struct egress_limits {
 	unsigned conns;     /* at most this many at once; derived from RLIMIT_NOFILE */
 	unsigned undecided; /* of these, waiting for who, ask, lookup or dial */
 	unsigned inspected; /* of these, opened (TLS state is large) */
-	int64_t dial_ms, first_bytes_ms, headers_ms, ask_ms, refuse_ms;
+	int64_t who_ms, dial_ms, first_bytes_ms, headers_ms, ask_ms, refuse_ms;
 	int64_t idle_ms; /* without a byte; 0: for ever */
 	int64_t half_ms; /* the same, after the program has ended its side */
 };

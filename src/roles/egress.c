@@ -70,6 +70,7 @@ static void set_limits(struct egress_limits *l, unsigned descriptors)
 	*l = (struct egress_limits){.conns = room / 2,
 				    .undecided = 2048,
 				    .inspected = 1024,
+				    .who_ms = 700, /* and refuse_ms: within a second */
 				    .dial_ms = 10000,
 				    .first_bytes_ms = 5000,
 				    .headers_ms = 15000,

@@ -43,7 +43,7 @@ static inline int client(int type, const char *server)
 {
 	struct sockaddr_storage sa;
 	struct addr a;
-	struct timeval limit = {.tv_sec = 7};
+	struct timeval limit = {.tv_sec = 60};
 	socklen_t n;
 	int fd;
 
@@ -78,7 +78,7 @@ static inline struct message look(const char *name, unsigned type)
 {
 	struct message m = ask(name, type, true);
 
-	return exchange("127.0.0.53", &m, 6500);
+	return exchange("127.0.0.53", &m, 30000);
 }
 
 static inline unsigned rcode(const struct message *m)

@@ -16,6 +16,7 @@
 #include "egress/conn.h"
 #include "egress/lookup.h"
 #include "os/netcapture.h"
+#include "patient.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -177,6 +178,43 @@ static inline unsigned rig_policy(struct rig *r, const char *network)
 	return a.closed;
 }
 
+struct rig_limit {
+	int64_t *limit, ms;
+};
+
+static inline void rig_put_limit(struct rig *r, void *arg)
+{
+	const struct rig_limit *a = arg;
+
+	(void)r;
+	*a->limit = a->ms;
+}
+
+/* For connections from now on: one of r->e.limits, PATIENT_MS otherwise. */
+static inline void rig_limit(struct rig *r, int64_t *limit, int64_t ms)
+{
+	rig_do(r, rig_put_limit, &(struct rig_limit){limit, ms});
+}
+
+static inline void rig_get_conns(struct rig *r, void *arg)
+{
+	*(unsigned *)arg = r->e.n_conns;
+}
+
+static inline bool rig_has_none(void *arg)
+{
+	unsigned n;
+
+	rig_do(arg, rig_get_conns, &n);
+	return n == 0;
+}
+
+/* All connections have come to their end. */
+static inline bool rig_idle(struct rig *r)
+{
+	return becomes(rig_has_none, r);
+}
+
 struct rig_name {
 	const char *name;
 	bool v6;
@@ -193,31 +231,77 @@ static inline void rig_get_name(struct rig *r, void *arg)
 	names_addr(n, a->v6, &a->addr);
 }
 
+struct rig_say {
+	int s;
+	struct sockaddr_storage to;
+	socklen_t to_n;
+	const void *p; /* NULL: nothing */
+	size_t n;
+	int error;
+};
+
+static inline void rig_put_bytes(struct rig *r, void *arg)
+{
+	struct rig_say *a = arg;
+
+	(void)r;
+	if (connect(a->s, (struct sockaddr *)&a->to, a->to_n) < 0 ||
+	    (a->p && send(a->s, a->p, a->n, MSG_NOSIGNAL) != (ssize_t)a->n))
+		a->error = errno;
+}
+
+static inline int rig_socket(const struct addr *to, uint16_t port, struct rig_say *ret)
+{
+	ret->to_n = addr_to_sockaddr(to, port, &ret->to);
+	ret->s = socket(ret->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (ret->s < 0)
+		ret->error = errno;
+	return ret->s;
+}
+
 static inline int rig_connect_addr(const struct addr *a, uint16_t port)
 {
-	struct sockaddr_storage sa;
-	socklen_t n = addr_to_sockaddr(a, port, &sa);
-	struct timeval tv = {.tv_sec = 30};
-	int s = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct rig_say c = {0};
 
-	if (s < 0 || connect(s, (struct sockaddr *)&sa, n) < 0) {
-		close(s);
-		return -1;
-	}
-	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	return s;
+	if (rig_socket(a, port, &c) >= 0)
+		rig_put_bytes(NULL, &c);
+	if (c.error)
+		close_fd(&c.s);
+	errno = c.error;
+	return c.s;
+}
+
+static inline struct addr rig_addr(struct rig *r, const char *host)
+{
+	struct rig_name q = {.name = host};
+
+	if (addr_parse(host, &q.addr) != 0)
+		rig_do(r, rig_get_name, &q);
+	return q.addr;
 }
 
 /* As a program inside: by name (through its synthetic address), or by address. */
 static inline int rig_connect(struct rig *r, const char *host, uint16_t port)
 {
-	struct rig_name q = {.name = host};
-	struct addr a;
+	struct addr a = rig_addr(r, host);
 
-	if (addr_parse(host, &a) == 0)
-		return rig_connect_addr(&a, port);
-	rig_do(r, rig_get_name, &q);
-	return rig_connect_addr(&q.addr, port);
+	return rig_connect_addr(&a, port);
+}
+
+/* The same, with bytes that are there before the loop sees the connection, so that no
+ * limit of it passes while they are on their way. */
+static inline int rig_connect_saying(struct rig *r, const char *host, uint16_t port,
+				     const void *p, size_t n)
+{
+	struct addr a = rig_addr(r, host);
+	struct rig_say c = {.p = p, .n = n};
+
+	if (rig_socket(&a, port, &c) >= 0)
+		rig_do(r, rig_put_bytes, &c);
+	if (c.error)
+		close_fd(&c.s);
+	errno = c.error;
+	return c.s;
 }
 
 static inline void rig_get_log(struct rig *r, void *arg)
@@ -247,6 +331,24 @@ static inline bool rig_logged(struct rig *r, const char *text)
 	return found;
 }
 
+struct rig_text {
+	struct rig *rig;
+	const char *text;
+};
+
+static inline bool rig_has_logged(void *arg)
+{
+	const struct rig_text *a = arg;
+
+	return rig_logged(a->rig, a->text);
+}
+
+/* Does this text come into the log? */
+static inline bool rig_logs(struct rig *r, const char *text)
+{
+	return becomes(rig_has_logged, &(struct rig_text){r, text});
+}
+
 static inline int rig_egress(struct rig *r, const char *hosts)
 {
 	int control[2];
@@ -256,11 +358,12 @@ static inline int rig_egress(struct rig *r, const char *hosts)
 	r->e.limits = (struct egress_limits){.conns = 20000,
 					     .undecided = 4096,
 					     .inspected = 1024,
-					     .dial_ms = 2000,
-					     .first_bytes_ms = 600,
-					     .headers_ms = 2000,
-					     .ask_ms = 2000,
-					     .refuse_ms = 300};
+					     .who_ms = PATIENT_MS,
+					     .dial_ms = PATIENT_MS,
+					     .first_bytes_ms = PATIENT_MS,
+					     .headers_ms = PATIENT_MS,
+					     .ask_ms = PATIENT_MS,
+					     .refuse_ms = PATIENT_MS};
 	if (loop_new(&r->e.loop) < 0 || names_new(&r->e.names, 1024) < 0 ||
 	    lookup_new(&r->e.lookup, r->e.loop) < 0 ||
 	    lookup_configure(r->e.lookup, "127.0.0.53", hosts) < 0 ||
@@ -355,6 +458,7 @@ static inline int rig_start(struct rig *r, const char *hosts, const char *networ
 
 	*r = (struct rig){.host_ns = -1, .image = BUF_INIT(1u << 20)};
 	signal(SIGPIPE, SIG_IGN);
+	alarm(10 * PATIENT_MS / 1000); /* whatever waits for ever fails the whole */
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 || rig_lo_up() < 0)
 		return -1;
 	r->host_ns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);

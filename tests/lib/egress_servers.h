@@ -16,7 +16,7 @@
 #define RAW "203.0.113.5"   /* addresses of the host's lo: one of documentation, */
 #define PUBLIC "93.184.0.5" /* and one that could be anybody's */
 
-enum { ECHO = 7001, GREET, FLOOD, SNAP, SINK, WEB, DEAF, NOBODY = 7099 };
+enum { ECHO = 7001, GREET, FLOOD, SNAP, SINK, WEB, DEAF, BYE, NOBODY = 7099 };
 
 static pid_t server_pid;
 
@@ -117,6 +117,16 @@ static void deaf(int s)
 	poll(&p, 1, -1); /* until it is reset */
 }
 
+/* Has nothing more to say from the beginning, and listens. */
+static void bye(int s)
+{
+	char buf[64];
+
+	if (send_all(s, "bye", 3) && shutdown(s, SHUT_WR) == 0)
+		while (recv(s, buf, sizeof(buf), 0) > 0)
+			;
+}
+
 struct server {
 	uint16_t port;
 	void (*serve)(int s);
@@ -130,6 +140,7 @@ static struct server all[] = {
 	{SINK,  sink,  -1},
         {WEB,   web,   -1},
         {DEAF,  deaf,  -1},
+        {BYE,   bye,   -1},
 };
 
 struct client {

@@ -13,11 +13,13 @@
 #include "egress/names.h"
 #include "egress/pass.h"
 #include "egress/swap.h"
+#include "patient.h"
 
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -29,9 +31,8 @@ struct rig {
 	struct authority *program; /* trusts the sandbox's authority */
 	struct swap_table *secrets;
 	struct timer tick;
-	const char *next_policy; /* in force after some ticks */
-	unsigned ticks;
-	int log; /* a pipe's end */
+	struct talk *talk; /* the one that is running */
+	int log;           /* a pipe's end */
 };
 
 /* One connection: what is sent by whom, and what arrives. */
@@ -45,12 +46,17 @@ struct talk {
 	size_t step;      /* in pieces of this size */
 	const char *big;  /* and then this, big_n bytes */
 	size_t big_n;
-	bool stay;             /* the client does not end its side */
+	bool sent_first; /* by the time the connection is looked at, that is there */
+	bool stay;       /* the client does not end its side */
 	const char *answer[8]; /* one for each request; then the server closes */
 	bool early;            /* the first answer comes before the request is complete */
 	const char *tail;      /* then this, tail_n bytes, from the server */
 	size_t tail_n;
-	bool echo;          /* the server then sends back what it gets */
+	bool echo;             /* the server then sends back what it gets */
+	const char *review_at; /* when the client has got this, */
+	const char
+		*next_policy; /* this is in force; the server's tail comes after that */
+	atomic_bool begun, reviewed;
 	unsigned pause_ms;  /* before the client reads */
 	int client, server; /* the other ends */
 	struct rig *rig;
@@ -102,9 +108,9 @@ static void rig_init(struct rig *r, const char *network, const char *secrets)
 	r->e.limits = (struct egress_limits){.conns = 100,
 					     .undecided = 100,
 					     .inspected = 100,
-					     .headers_ms = 700,
-					     .refuse_ms = 200,
-					     .ask_ms = 500};
+					     .headers_ms = PATIENT_MS,
+					     .refuse_ms = PATIENT_MS,
+					     .ask_ms = PATIENT_MS};
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0 || loop_new(&r->e.loop) < 0 ||
 	    names_new(&r->e.names, 100) < 0 ||
 	    authority_new(&r->e.authority, "test", &err) < 0 ||
@@ -174,7 +180,7 @@ static bool put_all(struct chan *c, const char *p, size_t n, size_t step)
 
 static void set_timeout(int fd)
 {
-	struct timeval t = {.tv_sec = 10};
+	struct timeval t = {.tv_sec = 2 * PATIENT_MS / 1000};
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
 }
@@ -192,14 +198,20 @@ static void *run_client(void *arg)
 		       chan_handshake(&c) != 1)) {
 		t->client_why = c.why ? c.why : "?";
 	} else {
-		put_all(&c, t->send, t->send_n ? t->send_n : strlen(t->send), t->step);
+		if (!t->sent_first)
+			put_all(&c, t->send, t->send_n ? t->send_n : strlen(t->send),
+				t->step);
 		if (t->big_n)
 			put_all(&c, t->big, t->big_n, 0);
 		if (!t->stay && !t->tls) /* a server that closes ends TLS */
 			chan_shutdown(&c);
 		usleep(t->pause_ms * 1000);
-		while ((n = chan_read(&c, p, 64 << 10)) > 0)
+		while ((n = chan_read(&c, p, 64 << 10)) > 0) {
 			buf_append(&t->to_client, p, (size_t)n);
+			if (t->review_at && memmem(t->to_client.data, t->to_client.len,
+						   t->review_at, strlen(t->review_at)))
+				t->begun = true;
+		}
 	}
 	chan_clear(&c);
 	close(t->client);
@@ -227,6 +239,13 @@ static long one_request(const char *p, size_t n)
 		at += used;
 	}
 	return r.done ? at : 0;
+}
+
+static bool was_reviewed(void *arg)
+{
+	const struct talk *t = arg;
+
+	return t->reviewed;
 }
 
 static void answer_requests(struct talk *t, struct chan *c, char *p)
@@ -259,7 +278,7 @@ static void answer_requests(struct talk *t, struct chan *c, char *p)
 		if (used < 0)
 			return;
 	}
-	if (t->tail_n)
+	if (t->tail_n && (!t->review_at || becomes(was_reviewed, t)))
 		put_all(c, t->tail, t->tail_n, 0);
 }
 
@@ -293,10 +312,10 @@ static void rig_tick(struct timer *t)
 {
 	struct rig *r = container_of(t, struct rig, tick);
 
-	if (r->next_policy && ++r->ticks == 50) {
-		rig_policy(r, r->next_policy, "[]");
+	if (r->talk->begun && !r->talk->reviewed) {
+		rig_policy(r, r->talk->next_policy, "[]");
 		conn_review_all(&r->e);
-		r->next_policy = NULL;
+		r->talk->reviewed = true;
 	}
 	if (r->e.conns)
 		timer_start(r->e.loop, t, 1, rig_tick);
@@ -335,6 +354,8 @@ static void rig_conn(struct rig *r, struct talk *t)
 		c->next->link = &c->next;
 	r->e.conns = c;
 	r->e.n_conns++;
+	if (t->sent_first && send(t->client, t->send, strlen(t->send), 0) < 0)
+		rig_fail("send");
 	l7_start(c, t->tls);
 }
 
@@ -344,6 +365,7 @@ static void rig_talk(struct rig *r, struct talk *t)
 	pthread_t client, server;
 
 	t->rig = r;
+	r->talk = t;
 	r->e.secrets = r->secrets;
 	buf_init(&t->to_server, 64 << 20);
 	buf_init(&t->to_client, 64 << 20);
