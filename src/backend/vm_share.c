@@ -112,7 +112,7 @@ static int convert(struct vm_host *h, const struct place_config *c, struct seal 
 	struct vm_root root = {.host = h};
 	struct qemu_machine m = vm_machine(h);
 	struct place p = place_none();
-	char id[CGROUP_ID_MAX + 1];
+	char id[CGROUP_ID_MAX + 1] = "";
 	const struct place_config own = vm_cache_config(c, id);
 	struct vm_channels ch;
 	struct qmp q;

@@ -123,7 +123,7 @@ static int bring_up(struct place *p, const struct place_config *c, struct vm_cha
 static int boot_and_save(struct template *t, const struct vm_host *h,
 			 const struct place_config *c, struct cove_error *err)
 {
-	char id[CGROUP_ID_MAX + 1];
+	char id[CGROUP_ID_MAX + 1] = "";
 	const struct place_config own = vm_cache_config(c, id);
 	struct vm_root root = {.host = h, .template_dir = t->making, .boots = true};
 	struct qemu_machine m = vm_machine(h);
