@@ -3,6 +3,7 @@
 #include "base/util.h"
 #include "fs/fresh.h"
 #include "fs/impl.h"
+#include "fs/watch.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -117,7 +118,7 @@ void entry_fill(struct fs *fs, struct node *n, const struct fs_stat *st,
 	*ret = (struct fuse_entry_out){
 		.nodeid = node_number(fs, n),
 		.entry_valid = fresh_entry(fs, n, st),
-		.attr_valid = fresh_attr(fs, n, st),
+		.attr_valid = watch_file(fs, n) ? 0 : fresh_attr(fs, n, st),
 	};
 	attr_fill(fs, n, st, &ret->attr);
 	fresh_told(fs, n, st);

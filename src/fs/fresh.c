@@ -88,7 +88,7 @@ uint32_t fresh_entry(const struct fs *fs, const struct node *n, const struct fs_
 uint32_t fresh_attr(const struct fs *fs, const struct node *n, const struct fs_stat *st)
 {
 	(void)fs;
-	if (node_is_dir(n))
+	if (node_is_dir(n) || watch_is_mount(n))
 		return fresh_is_watched(n) ? VALID_LONG : VALID_SHORT;
 	return fresh_is_watched(n->parent) && st->nlink == 1 ? VALID_LONG : VALID_SHORT;
 }

@@ -234,6 +234,8 @@ static int load_node(struct fs *fs, const struct record *r, const char *name)
 		compare(fs, n, &st);
 		if (r->watched && node_is_dir(n))
 			watch_dir(fs, n);
+		else
+			watch_file(fs, n);
 	} else if (dir) {
 		notice_entry(fs, dir, name);
 	}

@@ -39,10 +39,10 @@ static struct node *watching(struct fs *fs, int wd, const struct node *n)
 	return e ? container_of(e, struct node, by_watch) : NULL;
 }
 
-/* Watches the directory that the process stands in. */
-static void watch_here(struct fs *fs, struct node *n)
+/* Watches what is called so from where the process stands. */
+static void watch_here(struct fs *fs, struct node *n, const char *name, uint32_t what)
 {
-	int wd = inotify_add_watch(fs->watch.fd, ".", WATCHED);
+	int wd = inotify_add_watch(fs->watch.fd, name, what);
 
 	if (wd < 0) {
 		if (errno == ENOSPC)
@@ -109,30 +109,52 @@ static void watch_source(struct fs *fs, struct node *n)
 	int r = s ? enter_source(fs, s, n) : -EXDEV;
 
 	if (r == 0)
-		watch_here(fs, n);
+		watch_here(fs, n, ".", WATCHED);
 	else
 		n->watch =
 			r == -ENOENT || r == -ENOTDIR ? WATCH_NOT_NEEDED : WATCH_REFUSED;
+}
+
+static bool may_watch(struct fs *fs, const struct node *n)
+{
+	if (n->watch != WATCH_NONE || fs->watch.full || fs->watch.fd < 0 ||
+	    n->device->hidden)
+		return false;
+	fs->watch.full = fs->watch.by_wd.n >= fs->watch.max;
+	return !fs->watch.full;
 }
 
 void watch_dir(struct fs *fs, struct node *n)
 {
 	int dir;
 
-	if (n->watch != WATCH_NONE || fs->watch.full || fs->watch.fd < 0 ||
-	    !node_is_dir(n) || n->device->hidden)
+	if (!node_is_dir(n) || !may_watch(fs, n))
 		return;
-	if (fs->watch.by_wd.n >= fs->watch.max) {
-		fs->watch.full = true;
-		return;
-	}
 	if (n->device->overlay) {
 		watch_source(fs, n);
 		return;
 	}
 	dir = open_dir(fs, n);
 	if (dir >= 0 && fchdir(dir) == 0)
-		watch_here(fs, n);
+		watch_here(fs, n, ".", WATCHED);
+}
+
+bool watch_is_mount(const struct node *n)
+{
+	return n->type == S_IFREG && n->parent &&
+	       n->ident.mount != n->parent->ident.mount;
+}
+
+bool watch_file(struct fs *fs, struct node *n)
+{
+	int dir;
+
+	if (!watch_is_mount(n) || !may_watch(fs, n))
+		return false;
+	dir = open_dir(fs, n->parent);
+	if (dir >= 0 && fchdir(dir) == 0)
+		watch_here(fs, n, n->name, EVENTS_FILE | IN_DONT_FOLLOW);
+	return n->watch >= 0;
 }
 
 /* ---- events ---------------------------------------------------------------------------
@@ -253,13 +275,30 @@ static void look_at_dir(struct fs *fs, struct node *dir)
 		fresh_compare(fs, dir, &st);
 }
 
+static void file_event(struct fs *fs, struct node *n, uint32_t mask)
+{
+	struct change c = {.dir = n->parent, .name = n->name, .mask = mask};
+
+	if (!n->parent) /* its name is gone: nobody looks at it again */
+		return;
+	node_hold(n);
+	node_hold(c.dir);
+	look_at_entry(fs, &c);
+	node_drop(fs, c.dir);
+	node_drop(fs, n);
+}
+
 static void event_for(struct fs *fs, struct node *dir, const struct inotify_event *e)
 {
 	struct change c = {.dir = dir, .name = e->name, .mask = e->mask};
 
-	if (e->mask & IN_IGNORED) { /* the directory is gone, or its file system */
+	if (e->mask & IN_IGNORED) { /* it is gone, or its file system */
 		table_remove(&fs->watch.by_wd, &dir->by_watch);
 		dir->watch = WATCH_REFUSED;
+		return;
+	}
+	if (!node_is_dir(dir)) {
+		file_event(fs, dir, e->mask);
 		return;
 	}
 	node_hold(dir);

@@ -54,8 +54,9 @@ for file in /proc/kcore /proc/kmsg /proc/timer_list /proc/vmallocinfo /proc/1/st
 	/dev/userfaultfd /dev/vsock /dev/hwrng /dev/uinput; do
 	attempt_own "read $file" none read "$file"
 done
-# An ordinary user's own keyrings are listed by name; the keys themselves need keyctl.
-if have ROOT; then attempt_own 'the list of keys' host read /proc/keys; fi
+# An ordinary user's own keyrings are listed by name; the keys themselves need keyctl. A machine
+# lists its own.
+if have ROOT; then attempt_any 'the list of keys' host read /proc/keys; fi
 ok 'the devices that programs need are there' '
 	in_box agent sh -c "for d in null zero full random urandom tty ptmx; do test -e /dev/\$d || exit 1; done
 		head -c 4 /dev/urandom | wc -c; echo >/dev/null"'
@@ -63,6 +64,6 @@ ok 'the devices that programs need are there' '
 attempt 'a block device node' none mknod "$W/blk" b 254 0
 attempt 'a character device node' root mknod "$W/chr" c 1 5
 attempt 'a character device node in /tmp' none mknod /tmp/mem c 1 1
-attempt 'a device node in /dev' none mknod /dev/mem2 c 1 1
+attempt_own 'a device node in /dev' none mknod /dev/mem2 c 1 1
 
 done_testing

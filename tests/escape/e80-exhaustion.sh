@@ -21,7 +21,7 @@ stopped() {
 # The host still starts programs at once, watched while the attack runs.
 host_is_well() {
 	for i in 1 2 3 4 5; do
-		timeout 2 sh -c 'ls /proc/self >/dev/null' || return 1
+		timeout "$(patient 2)" sh -c 'ls /proc/self >/dev/null' || return 1
 		sleep 0.2
 	done
 }

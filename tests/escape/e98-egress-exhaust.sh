@@ -83,10 +83,10 @@ ok 'and it is said what happened' '
 	grep -i "cove-egress" "$T/said"'
 ok 'a restart brings it back' '
 	cove restart -q a
-	has "$(cove exec a -- curl -sS --max-time 5 http://plain.test/ok)" UPSTREAM'
+	has "$(cove exec a -- curl -sS --max-time $(patient 5) http://plain.test/ok)" UPSTREAM'
 ok 'the role of a one-shot sandbox is killed' '
 	cove run --verbose --rm --no-mounts --mount "$P:ro" --spec "$T/spec.yaml" -- sh -c "
-		curl -sS http://plain.test/ok && echo ready; sleep 1; curl -sS --max-time 3 http://plain.test/ok; echo rc=\$?" >"$T/shot" 2>"$T/shot.err" &
+		curl -sS http://plain.test/ok && echo ready; sleep 1; curl -sS --max-time $(patient 3) http://plain.test/ok; echo rc=\$?" >"$T/shot" 2>"$T/shot.err" &
 	shot=$!
 	wait_for 5 grep -q ready "$T/shot"
 	for pid in $(roles); do

@@ -6,7 +6,7 @@ import struct
 import subprocess
 import time
 
-from egress_try import check, dial, dial_tls, get, honest, main, read_all, refused, request, talk
+from egress_try import check, dial, dial_tls, get, honest, kept_in, main, read_all, refused, request, talk
 
 RESOLVER = "198.18.0.1"
 A, CNAME, NULL, MX, TXT, AAAA, SRV, HTTPS, AXFR, ANY = 1, 5, 10, 15, 16, 28, 33, 65, 252, 255
@@ -228,7 +228,7 @@ def privileges():
     refused("transparent", with_options, v4, where, [(socket.SOL_IP, 19, 1)])
     refused("no route", with_options, v4, where, [(socket.SOL_SOCKET, 5, 1)])
     refused("bound to lo", with_options, v4, where, [(socket.SOL_SOCKET, 25, b"lo\0")])
-    refused("source route", with_options, v4, where, [(socket.SOL_IP, 4, b"\x83\x07\x04\x0a\x01\x02\x03\0")])
+    kept_in("source route", with_options, v4, where, [(socket.SOL_IP, 4, b"\x83\x07\x04\x0a\x01\x02\x03\0")])
     for source in ("127.255.255.254", "45.45.0.254", "198.18.0.1", "45.45.0.1", "127.0.0.1"):
         options = [(socket.SOL_IP, 15, 1), (socket.SOL_IP, 19, 1)]
         refused("from " + source, with_options, v4, where, options, (source, 0))

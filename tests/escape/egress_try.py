@@ -12,6 +12,7 @@ import time
 
 LIMIT = 1.0  # seconds: a refusal does not take longer
 PATIENCE = 4.0
+OWN_KERNEL = False  # a machine: net_attack.sh says so
 MARK = b"UPSTREAM"
 THROUGH, REFUSED, HANGS = "through", "refused", "hangs"
 failures = 0
@@ -46,6 +47,14 @@ def honest(title, fn, *args):
 
 def refused(title, fn, *args, limit=LIMIT):
     return expect(REFUSED, title, fn, *args, limit=limit)
+
+
+def kept_in(title, fn, *args):
+    """Where root rules the kernel, what it sends may as well get lost there."""
+    if not OWN_KERNEL:
+        return refused(title, fn, *args)
+    got, detail = verdict(fn, *args)
+    return check(title, got in (REFUSED, HANGS), detail)
 
 
 def check(title, good, detail=""):

@@ -127,8 +127,8 @@ ok 'server: a second answer is for nobody' '
 	inside curl -s --max-time $(patient 5) http://good.test:8080/second http://good.test:8080/echo >"$T/answer" || :
 	! grep -q poisoned "$T/answer"'
 ok 'one that is silent keeps only its own client waiting' '
-	inside curl -s --max-time 2 http://good.test:8080/silent &
-	same 200 "$(inside curl -s --max-time 1 -o /dev/null -w "%{http_code}" http://good.test:8080/echo)"
+	inside curl -s --max-time $(patient 1) http://good.test:8080/silent &
+	same 200 "$(inside curl -s --max-time $(patient 1) -o /dev/null -w "%{http_code}" http://good.test:8080/echo)"
 	wait $! || :'
 
 # ---- what must work --------------------------------------------------------------------------

@@ -216,7 +216,7 @@ static inline bool client_until(struct client *c, const bool *flag, int ms)
 /* Until the guest closes the link, or ten seconds are over. */
 static inline void client_drain(struct client *c)
 {
-	int64_t end = client_ms() + 10000;
+	int64_t end = client_ms() + 30000;
 
 	while (client_ms() < end && client_turn(c, 100))
 		;

@@ -14,7 +14,8 @@
 #   rc_is N CMD...         the exit status is N
 #   same WANT GOT          two texts are equal;  has TEXT PART: the one holds the other
 #   wait_for SECONDS CMD.. polls until CMD succeeds
-#   patient SECONDS        prints how long that is on this backend (wait_for knows by itself)
+#   patient SECONDS        prints how long to wait at most on this backend (wait_for knows by itself)
+#   slow SECONDS           prints how long to wait in any case, for something that takes so long
 #   often N                prints how often, where the process backend does something N times
 #   new_home DIR           an empty state directory in which sandboxes of this backend can start
 #   when_done CMD          at the end, last one first
@@ -33,13 +34,15 @@ COVE_BIN=${COVE_BIN:-$COVE_SRC/build/release/cove}
 COVE_DIR=$(cd "$(dirname "$COVE_BIN")" && pwd) || exit 1
 
 BACKEND=${COVE_TEST_BACKEND:-process}
-# An emulated machine takes its time, above all on a busy host.
+# An emulated machine takes its time, above all on a busy host; and any host stands still for a
+# second or two now and then, which must not be taken for a fault.
 case $BACKEND in
-process) patience=1 fewer=1 ;;
-vm) patience=5 fewer=10 && [ -z "${COVE_NESTED:-}" ] || patience=10 ;;
+process) patience=3 slowness=1 fewer=1 ;;
+vm) patience=5 slowness=5 fewer=10 && [ -z "${COVE_NESTED:-}" ] || patience=10 slowness=10 ;;
 *) echo "COVE_TEST_BACKEND is process or vm, not $BACKEND"; exit 2 ;;
 esac
 patient() { echo $(($1 * patience)); }
+slow() { echo $(($1 * slowness)); }
 often() { echo $((($1 + fewer - 1) / fewer)); }
 
 if [ -z "${COVE_TEST_REAPER:-}" ]; then

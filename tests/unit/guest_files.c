@@ -204,7 +204,7 @@ static void echo_once(struct client *c, int listener, struct reply *r, const cha
 	link_send(&c->link, WIRE_DATA, 0, id_of(c, r), "ping", 4);
 	link_send(&c->link, WIRE_EOF, 0, id_of(c, r), NULL, 0);
 	client_turn(c, 100);
-	fd = poll(&p, 1, 5000) == 1 ? accept(listener, NULL, NULL) : -1;
+	fd = poll(&p, 1, 30000) == 1 ? accept(listener, NULL, NULL) : -1;
 	while (client_turn(c, 20) && fd >= 0 &&
 	       (got = read(fd, buf + n, sizeof(buf) - (size_t)n)))
 		n += got > 0 ? got : 0;
@@ -340,7 +340,7 @@ static void shut_down(void)
 	t = client_ms();
 	client_drain(&c);
 	t = client_ms() - t;
-	OK(t >= 500 && t < 3000, "it ends (%d ms)", (int)t);
+	OK(t >= 500 && t < 15000, "it ends (%d ms)", (int)t);
 	OK(r->code == 0 && memcmp(r->out[0], "up\nend\n", 7) == 0,
 	   "who listens to SIGTERM ends well");
 	OK(client_stream(&c, 2)->signal == SIGKILL, "who does not is killed");
@@ -424,7 +424,7 @@ static void limits(void)
 	}
 	r = client_stream(&c, 1);
 	link_send(&c.link, WIRE_KEEPER, 0, 1, NULL, 0);
-	for (int64_t t = client_ms(); !r->closed && client_ms() - t < 5000;) {
+	for (int64_t t = client_ms(); !r->closed && client_ms() - t < 30000;) {
 		struct wire_frame f;
 
 		link_flush(&c.link);
