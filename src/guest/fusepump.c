@@ -78,32 +78,41 @@ static int send_request(const uint8_t *msg, size_t n)
 	return done ? -EPIPE : write_port(msg, n);
 }
 
-/*
- * Attributes that mean nothing here, but are asked for before the first write to every
- * file (file capabilities; the mount is nosuid) and twice a file by ls -l: the kernel
- * keeps no memory of them, and the way to the host is a hundred times as long as this.
- * 0: not one of these.
- */
-static int local_answer(const uint8_t *msg, size_t n)
+/* Attributes that mean nothing here, but are asked for before the first write to every
+ * file (file capabilities; the mount is nosuid), and by ls -l, which asks no more once it
+ * has heard that there are none. */
+static bool is_foreign_xattr(const uint8_t *msg, size_t n)
 {
-	static const struct {
-		const char *prefix;
-		int error;
-	} known[] = {
-		{"security.",         -ENODATA   },
-		{"system.posix_acl_", -EOPNOTSUPP},
-	};
+	static const char *const prefixes[] = {"security.", "system.posix_acl_"};
 	const size_t fixed =
 		sizeof(struct fuse_in_header) + sizeof(struct fuse_getxattr_in);
+
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+		size_t len = strlen(prefixes[i]);
+
+		if (n > fixed + len && memcmp(msg + fixed, prefixes[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What needs no server is answered here: the way to it is several times as long. RELEASE
+ * of what was created: nothing is open there (fs/fs.h). */
+static bool local_answer(const uint8_t *msg, size_t n, int32_t *ret_error)
+{
 	const struct fuse_in_header *h = (const void *)msg;
 
-	for (size_t i = 0; h->opcode == FUSE_GETXATTR && i < ARRAY_LEN(known); i++) {
-		size_t len = strlen(known[i].prefix);
-
-		if (n > fixed + len && memcmp(msg + fixed, known[i].prefix, len) == 0)
-			return known[i].error;
+	switch (h->opcode) {
+	case FUSE_RELEASE:
+	case FUSE_RELEASEDIR:
+		*ret_error = 0;
+		return true;
+	case FUSE_GETXATTR:
+		*ret_error = -EOPNOTSUPP;
+		return is_foreign_xattr(msg, n);
+	default:
+		return false;
 	}
-	return 0;
 }
 
 static int answer_request(const void *answer, size_t n)
@@ -120,9 +129,9 @@ static int take_request(uint8_t *msg, size_t n)
 
 	if (len)
 		return answer_request(own, len);
-	answer.error = local_answer(msg, n);
-	return answer.error ? answer_request(&answer, sizeof(answer))
-			    : send_request(msg, n);
+	return local_answer(msg, n, &answer.error)
+		       ? answer_request(&answer, sizeof(answer))
+		       : send_request(msg, n);
 }
 
 static void *run_out(void *buf)

@@ -206,6 +206,7 @@ static void prepare(void)
 		die(what);
 	if (machine_loopback() < 0)
 		die("loopback");
+	machine_swap_find();
 }
 
 void machine_main(void)

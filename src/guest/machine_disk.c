@@ -32,6 +32,7 @@
 #define EXT4_IOC_RESIZE_FS _IOW('f', 16, uint64_t)
 
 static int layer = -1; /* kept open for machine_disk_sync() */
+static int swap = -1;  /* opened while there is a /dev that has it */
 
 /* ---- by name -------------------------------------------------------------------- */
 
@@ -74,14 +75,29 @@ int machine_disk_find(const char *serial, char *out, size_t size)
 	return found ? 0 : -1;
 }
 
-int machine_swap_on(void)
+void machine_swap_find(void)
 {
 	char name[NAME], path[NAME + 8];
 
 	if (machine_disk_find("cove.swap", name, sizeof(name)) < 0)
-		return -1;
+		return;
 	snprintf(path, sizeof(path), "/dev/%s", name);
-	return swapon(path, 0);
+	swap = open(path, O_RDWR | O_CLOEXEC);
+}
+
+int machine_swap_on(void)
+{
+	char path[32];
+
+	if (swap < 0) {
+		errno = ENODEV;
+		return -1;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", swap);
+	if (swapon(path, 0) < 0)
+		return -1;
+	close_fd(&swap);
+	return 0;
 }
 
 /* ---- what is behind it now ------------------------------------------------------ */

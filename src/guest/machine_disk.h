@@ -8,7 +8,8 @@
 /* "vda", by what the host named it. -1 with errno. */
 int machine_disk_find(const char *serial, char *out, size_t size);
 
-int machine_swap_on(void); /* -1 with errno */
+void machine_swap_find(void);
+int machine_swap_on(void); /* later, and once. -1 with errno */
 
 /* Mounts the image's root file system with the sandbox's layer on it at `root`. NULL, or
  * what failed, with errno. */
