@@ -315,7 +315,9 @@ static int resume(const struct place *p, const struct place_config *c, struct wi
 
 	(void)err;
 	randombytes_buf(seed, sizeof(seed));
-	wire_put_u32(o, WIRE_A_FLAGS, WIRE_RESUME_RESTORED);
+	wire_put_u32(o, WIRE_A_FLAGS,
+		     WIRE_RESUME_RESTORED |
+			     (c->state->head ? WIRE_RESUME_OTHER : 0)); /* a fork */
 	wire_put_attr(o, WIRE_A_SEED, seed, sizeof(seed));
 	wire_put_str(o, WIRE_A_HOSTNAME, c->hostname);
 	wire_put_u32(o, WIRE_A_PIDS, c->spec->resources.pids);

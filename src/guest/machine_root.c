@@ -326,10 +326,10 @@ static int mount_shm(const struct trees *t, const struct machine_user *user)
 
 /* ---- who this is ---------------------------------------------------------------- */
 
-static int write_machine_id(int memory)
+static int machine_id = -1; /* the file, once it is mounted */
+
+static int write_machine_id(int fd)
 {
-	cleanup_fd int fd = openat(memory, "machine-id",
-				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	uint8_t id[16];
 	char text[2 * sizeof(id) + 2];
 
@@ -340,7 +340,8 @@ static int write_machine_id(int memory)
 	for (size_t i = 0; i < sizeof(id); i++)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
 	text[sizeof(text) - 2] = '\n';
-	return write(fd, text, sizeof(text) - 1) == (ssize_t)sizeof(text) - 1 ? 0 : -1;
+	return pwrite(fd, text, sizeof(text) - 1, 0) == (ssize_t)sizeof(text) - 1 ? 0
+										  : -1;
 }
 
 /* Its own, over whatever the image has there, which may be the host's. An image that has
@@ -359,9 +360,16 @@ static int mount_machine_id(int memory)
 		return -1;
 	if (!S_ISREG(st.st_mode))
 		return 0; /* the image has arrangements of its own */
-	if (write_machine_id(memory) < 0)
+	machine_id = openat(memory, "machine-id", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			    0444);
+	if (write_machine_id(machine_id) < 0)
 		return -1;
 	return mount_tree(memory, "machine-id", MACHINE_ID, MOUNT_ATTR_RDONLY);
+}
+
+int machine_root_rename(void)
+{
+	return machine_id < 0 ? 0 : write_machine_id(machine_id);
 }
 
 /* File operations of the link are the user's: root's rights are for mounting only. */

@@ -23,6 +23,7 @@ const char *machine_root(int port, bool disk, const struct machine_user *user,
 /* The rest: mounts as before, and an identity. NULL, or what failed, with errno. Files we
  * touch afterwards are touched as this user. */
 const char *machine_root_finish(const struct machine_user *user, char **mounts);
+int machine_root_rename(void); /* an identity that is new again; -1 with errno */
 int machine_loopback(void);
 
 #endif

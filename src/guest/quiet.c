@@ -24,6 +24,7 @@
 #include "guest/guest.h"
 #include "guest/machine.h"
 #include "guest/machine_disk.h"
+#include "guest/machine_root.h"
 #include "guest/machine_tasks.h"
 #include "guest/request.h"
 
@@ -46,7 +47,7 @@
 	 TAG(WIRE_A_STREAM) | TAG(WIRE_A_PIDS) | TAG(WIRE_A_MOUNT) | TAG(WIRE_A_PATH))
 #define RESUME_FLAGS \
 	(WIRE_RESUME_RESTORED | WIRE_RESUME_BEGIN | WIRE_RESUME_CAPTURE | \
-	 WIRE_RESUME_SWAP)
+	 WIRE_RESUME_SWAP | WIRE_RESUME_OTHER)
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define UUID_TEXT 38 /* 36, a newline, and the end */
 #define SPINNERS_MAX 64
@@ -273,6 +274,8 @@ static int new_life(struct guest *g, struct request *r)
 			   r->count[WIRE_A_SEED]);
 	if (fresh_boot_id() < 0)
 		return violation(g, "the boot id cannot be set");
+	if (r->num[WIRE_A_FLAGS] & WIRE_RESUME_OTHER && machine_root_rename() < 0)
+		return violation(g, "the machine id cannot be set");
 	if (request_has(r, WIRE_A_TIME_NS) && guest_set_clock(r->time_ns) < 0)
 		return violation(g, "the clock cannot be set");
 	if (r->str[WIRE_A_HOSTNAME])

@@ -211,6 +211,7 @@ enum wire_resume_flags {
 	WIRE_RESUME_BEGIN = 1 << 1,   /* with RESTORED: the rest of its SETUP */
 	WIRE_RESUME_CAPTURE = 1 << 2, /* with BEGIN: as in SETUP */
 	WIRE_RESUME_SWAP = 1 << 3,
+	WIRE_RESUME_OTHER = 1 << 4, /* with RESTORED: as another sandbox */
 };
 
 struct wire_frame {

@@ -256,12 +256,13 @@ ok 'forks of a snapshot: as many as asked for, each itself' '
 	same "f-1 f-2" "$(cove fork -n 2 --name f box@r1 | paste -sd" ")"
 	for i in 1 2; do
 		same f-$i "$(in_box f-$i hostname)"
-		in_box f-$i sh -c "head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/boot_id" >"$T/r$i"
+		in_box f-$i sh -c "head -c 16 /dev/urandom | od -An -tx1; cat /etc/machine-id /proc/sys/kernel/random/boot_id" >"$T/r$i"
 		grows f-$i
 		in_box f-$i sh -c "echo $i >mine"
 	done
 	[ "$(head -n 1 "$T/r1")" != "$(head -n 1 "$T/r2")" ]
-	[ "$(tail -n 1 "$T/r1")" != "$(tail -n 1 "$T/r2")" ]
+	same "" "$(sort "$T/r1" "$T/r2" | uniq -d)"
+	same 32 "$(sed -n 2p "$T/r1" | tr -d "\n" | wc -c)"
 	same 1 "$(in_box f-1 cat mine)"; same 2 "$(in_box f-2 cat mine)"
 	! in_box box test -e mine || exit 1
 	cove attest f-1 >"$T/attest"
