@@ -7,7 +7,9 @@
  * `thaw`, with any stop of the sandbox, or after FREEZE_LEASE_MS unless asked for again.
  * Whoever took it learns at `thaw` whether it held all the time; if not, his copy is
  * worth nothing. `pause` belongs to nobody and lasts until `resume`, or a stop. The two
- * may overlap: the sandbox goes on when neither holds it.
+ * may overlap: the sandbox goes on when neither holds it. A machine with a disk is made
+ * quiet before it is paused: then all that it has is in the file, for whoever copies
+ * that.
  *
  * The keeper does not wait for a machine that takes its time to stop or to go on: whoever
  * asked for the first asks again, and the second is tried until it is done.
@@ -21,6 +23,7 @@
 
 #define FREEZE_LEASE_MS 60000
 #define GOING_MS 30000    /* for a machine to go on */
+#define QUIET_MS 5000     /* for a guest to write out its disk before it is paused */
 #define GOING_AGAIN_MS 20 /* between two words to it */
 
 static int set_frozen(struct keeper *k, bool on, struct cove_error *err)
@@ -127,7 +130,8 @@ void keeper_thaw(struct keeper *k)
 	k->freezer = NULL;
 	k->thaw_at = 0;
 	go_on(k);
-	save_thawed(k);
+	if (!k->paused)
+		save_thawed(k);
 }
 
 json_t *verb_thaw(struct keeper *k, json_t *args, struct cove_error *err)
@@ -162,16 +166,31 @@ static void mark_paused(const struct keeper *k)
 				     O_WRONLY | O_CREAT | O_CLOEXEC, 0600)});
 }
 
+/* A guest that does not become quiet is paused as it is. */
+static int pause_it(struct keeper *k, struct cove_error *err)
+{
+	struct cove_error ignored = {0};
+
+	if (!k->box.place.sync_ms || k->still == STILL_HELD)
+		return keeper_hold_still(k, err);
+	if (!k->quiet_until)
+		k->quiet_until = keeper_now() + QUIET_MS;
+	if (keeper_now() < k->quiet_until && save_ask(k, &ignored) == 0)
+		return 1;
+	if (!k->freezer)
+		save_thawed(k);
+	return keeper_hold_still(k, err);
+}
+
 /* Asked again until "paused" is true. */
 json_t *verb_pause(struct keeper *k, json_t *args, struct cove_error *err)
 {
 	(void)args;
-	if (keeper_hold_still(k, err) < 0) {
-		k->paused = false;
+	k->paused = pause_it(k, err) >= 0;
+	if (!k->paused || k->still == STILL_HELD)
+		k->quiet_until = 0;
+	if (!k->paused)
 		go_on(k);
-	} else {
-		k->paused = true;
-	}
 	mark_paused(k);
 	return k->paused ? json_pack("{s:b}", "paused", k->still == STILL_HELD) : NULL;
 }
@@ -183,8 +202,11 @@ json_t *verb_resume(struct keeper *k, json_t *args, struct cove_error *err)
 	(void)args;
 	(void)err;
 	k->paused = false;
+	k->quiet_until = 0;
 	mark_paused(k);
 	go_on(k);
+	if (!k->freezer)
+		save_thawed(k);
 	return json_pack("{s:b}", "was", was);
 }
 

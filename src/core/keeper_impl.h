@@ -132,8 +132,9 @@ struct keeper {
 	struct restoring *restoring;         /* it goes on from a saved one; or NULL */
 	enum still still;                    /* for whichever of both */
 	int64_t going_at, going_until;       /* ms; 0: it need not be told to go on */
-	bool paused; /* held still until somebody says otherwise */
-	bool ending; /* leave the loop */
+	bool paused;         /* held still until somebody says otherwise */
+	int64_t quiet_until; /* a guest is to be quiet before that; 0: it need not be */
+	bool ending;         /* leave the loop */
 	bool stopping;
 	struct watcher *watchers; /* who answers questions of the network */
 	struct pulse pulse;

@@ -66,7 +66,9 @@ int save_ask(struct keeper *k, struct cove_error *err)
 		return hint(err, "only a virtual machine can (--backend vm); without "
 				 "memory, files are kept");
 	}
-	if (k->paused) {
+	if (k->paused && s->step == SAVE_QUIET)
+		return 0;
+	if (k->paused && !k->quiet_until) {
 		fail(err, COVE_ESTATE, 0, "the sandbox is paused");
 		return hint(err, "'cove resume %s' first", k->box.name);
 	}

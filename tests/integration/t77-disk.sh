@@ -122,6 +122,22 @@ ok 'a snapshot of the running one has what was written and not synced' '
 	cove restore -y d s1 >/dev/null
 	cove start -q d
 	same "unsynced kept" "$(cove exec d -- cat /etc/late /etc/kept | tr "\n" " " | sed "s/ $//")"'
+ok 'so has one of a paused one, which stays paused, and goes on' '
+	cove exec d -- sh -c "echo unsynced >/etc/later"
+	cove pause -q d
+	cove snapshot d s2 >/dev/null
+	same paused "$(cove ls --json | jq -r ".[0].state")"
+	cove snapshot --with-memory d s3 >/dev/null
+	rc_is 125 cove exec d -- true
+	cove resume -q d
+	cove exec d -- rm /etc/later
+	cove clone d@s2 e >/dev/null
+	cove start -q e
+	same unsynced "$(cove exec e -- cat /etc/later)"
+	cove rm -q -f e
+	cove pause -q d && cove stop -q d && cove restore -y d s3 >/dev/null
+	same unsynced "$(cove exec d -- cat /etc/later)"
+	cove snapshot rm -y -q d s3'
 ok 'with memory: a process goes on, and its file is on the disk of the same instant' '
 	cove exec -d d -- sh -c "exec 3>>/log; i=0; while :; do i=\$((i + 1)); echo \$i >&3; echo \$i >/run/count; sleep 0.2; done"
 	wait_for 10 cove exec d -- cat /run/count
