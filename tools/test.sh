@@ -7,7 +7,7 @@
 #   T5 fuzz       corpus replay under ASan, and a short run of every libFuzzer target
 #   T3 integration and T4 escape: release build as root and as an ordinary user, then ASan
 #
-# TIERS='T0 T1' and ONLY=PATTERN narrow it down; RETRY=0: no second try of what failed. Two tests run at a time, three where they
+# TIERS='T0 T1' and ONLY=PATTERN narrow it down. Two tests run at a time, three where they
 # mostly wait (JOBS=N: as many), but what has `# alone` at its top runs by itself. Logs are in build/test-logs. The last line is
 # `N passed, N failed, N skipped`, and the exit status is 1 if anything failed.
 set -u
@@ -56,8 +56,7 @@ tier_end() {
 summary() {
 	awk -F '\t' '$1 == "skip" { print "skipped: " $2 ": " $3 }' "$results" | sort | uniq -c |
 		sed -E 's/^ *1 //; s/^ *([0-9]+) (.*)/\2 (\1 times)/'
-	awk -F '\t' '$1 == "retried" { print "retried: " $2 ": " $3 }
-		$1 == "fail" { print "FAILED: " $2 ": " $3 }' "$results"
+	awk -F '\t' '$1 == "fail" { print "FAILED: " $2 ": " $3 }' "$results"
 	awk -F '\t' '{ n[$1]++ } END {
 		printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"]
 		exit n["fail"] != 0 || n["pass"] == 0 }' "$results"
@@ -85,8 +84,13 @@ check() { # LABEL CMD...
 	fi
 }
 
-# One run of a program that prints TAP: every line counts, and so does a plan that is not met.
-tap_once() { # CMD...
+# A program that prints TAP: every line counts, and so does a plan that is not met.
+tap() { # LABEL CMD...
+	label=$1
+	shift
+	case $label in *"$only"*) ;; *) return ;; esac
+	log=$logs/$(echo "$label" | tr ' /' '__').log
+	began=$(now)
 	during "$@" >"$log" 2>"$log.err"
 	rc=$?
 	awk -v label="$label" -v rc=$rc '
@@ -103,31 +107,11 @@ tap_once() { # CMD...
 			if (rc != 0 && !n["fail"])
 				out("fail", "exit status " rc)
 		}' "$log" >"$log.results"
-}
-tap_failure() { # WORD
-	printf '  %s %-44s %s\n' "$1" "$label" "$(since "$began")"
-	awk '/^not ok/ { show = 1 } /^ok|^1\.\./ { show = 0 } show { print "      " $0 }' "$log"
-	tail -n 20 "$log.err" | sed 's/^/      stderr: /'
-}
-# Many tests have clocks of their own, and a host that stands still for a second makes them fail.
-# So one that fails is run once more, unless a sanitizer spoke; the summary names it, with what
-# failed. RETRY=0: not so.
-tap() { # LABEL CMD...
-	label=$1
-	shift
-	case $label in *"$only"*) ;; *) return ;; esac
-	log=$logs/$(echo "$label" | tr ' /' '__').log
-	began=$(now)
-	tap_once "$@"
-	if grep -q '^fail' "$log.results" && [ "${RETRY:-1}" != 0 ] &&
-		! grep -qE 'ERROR: [A-Za-z]*Sanitizer|runtime error' "$log" "$log.err"; then
-		tap_failure again
-		record retried "$label" "$(awk -F '\t' '$1 == "fail" { print $3; exit }' "$log.results")"
-		tap_once "$@"
-	fi
 	cat "$log.results" >>"$job_results"
 	if grep -q '^fail' "$log.results"; then
-		tap_failure 'FAIL '
+		printf '  FAIL  %-44s %s\n' "$label" "$(since "$began")"
+		awk '/^not ok/ { show = 1 } /^ok|^1\.\./ { show = 0 } show { print "      " $0 }' "$log"
+		tail -n 20 "$log.err" | sed 's/^/      stderr: /'
 	else
 		printf '  ok    %-44s %3d passed, %d skipped, %s\n' "$label" "$(grep -c ^pass "$log.results")" \
 			"$(grep -c ^skip "$log.results")" "$(since "$began")"
