@@ -45,6 +45,8 @@ static void apt_begin(struct apt *a, const char *program, const struct archive *
 	add(a, "-q");
 	/* The directory is nobody else's, not even _apt's. */
 	add_option(a, "APT::Sandbox::User=root");
+	/* a name server that was too slow once */
+	add_option(a, "Acquire::Retries=3");
 	if (!archive->own_lists)
 		return;
 	snprintf(a->lists, sizeof(a->lists), "Dir::State::Lists=%s/lists", archive->dir);

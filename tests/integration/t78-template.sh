@@ -33,7 +33,7 @@ ok 'so has its root, and its clock is right' '
 	age=$(($(date +%s) - $(tail -n 1 "$T/who.3")))
 	[ "$age" -ge -2 ] && [ "$age" -le 60 ]'
 ok 'what the host has put in the place of a program since is what runs' '
-	[ "$(id -u)" = 0 ] || skip "needs root: mounts over a program of the host"
+	[ "$(id -u)" = 0 ] || lacks "needs root: mounts over a program of the host"
 	printf "#!/bin/sh\necho another\n" >"$T/another"
 	chmod 755 "$T/another"
 	run -- /bin/true
