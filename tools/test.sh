@@ -130,6 +130,21 @@ if ! { $make --no-print-directory -s -j2 V=release B="$release" all tests-bin &&
 fi
 printf '  ok    release and ASan+UBSan builds %s\n' "$(since "$began")"
 
+# The same scripts, with every sandbox a virtual machine: an emulated one on most hosts. So those
+# that show a row of tests/rows which no cheaper one shows, and hostile guests; with FULL all that
+# can be run there. What is new has to be in one of these lists (T0 classes).
+vm_choice='t14-mounts t16-rootfs t20-lifecycle t40-many t44-gate t50-limits t61-egress t73-machine-end
+	t74-memory t76-files t77-disk t78-template e10-files e30-mounts e55-capture e92-machine'
+vm_full='t01-cli-usage t02-cli-config t03-cli-run t04-cli-named t05-cli-terminal t10-run t12-streams
+	t22-clients t24-lifetime t30-crash t32-damage t41-diff t42-changes t43-mount-modes t45-provision
+	t46-scan t47-snapshot t48-clone t49-archive t51-audit t52-apply t55-crash-apply t56-crash-snapshot
+	t57-property t60-bad-input t62-tls t62-trust t63-secrets t64-ports t65-net t66-http t66-net-ask
+	t67-swap t68-egress-edge t68-reflect t70-terminal t71-kernel t75-image t80-install t90-docs
+	e20-processes e40-kernel e50-network e60-terminal e70-inheritance e80-exhaustion e85-workspace e90-link
+	e95-gate e96-egress-names e97-egress-http e98-egress-exhaust e99-egress-secrets'
+vm_none='t72-fs' # they say why
+vm_user_choice='t10-run e10-files'
+
 # ---- T0 static -------------------------------------------------------------------------
 lacks() { command -v "$1" >/dev/null 2>&1 && return 1; echo "$1 is not installed"; }
 c_files() { find src include tests examples tools bench -name '*.[ch]' | sort; }
@@ -150,6 +165,10 @@ static_analyzer() {
 			-DCOVE_LIBEXEC=\"/\" -c "$c" -o /dev/null || exit 1; done' "$release"
 }
 static_man() { lacks mandoc && return 77; mandoc -Tlint -Wwarning man/*.[1-9]; }
+static_classes() { # every script is classed for machines, once
+	for t in tests/integration/t[0-9]*.sh tests/escape/e[0-9]*.sh; do basename "$t" .sh; done | sort >"$stage/have"
+	echo "$vm_choice $vm_full $vm_none" | tr -s ' \t' '\n' | grep . | sort | diff "$stage/have" -
+}
 static_words() { # nothing half done
 	! grep -rnE '\b(TODO|FIXME|XXX|HACK)\b' src include tests tools bench examples docs man README.md \
 		--include='*.[ch]' --include='*.sh' --include='*.md' --include='*.[1-9]' | grep -v 'tools/test.sh:'
@@ -161,6 +180,7 @@ if wanted T0; then
 	beside check 'T0 headers' tools/check-headers.sh "$release/gen"
 	beside check 'T0 shellcheck' static_shell
 	beside check 'T0 words' static_words
+	beside check 'T0 classes' static_classes
 	beside check 'T0 negations' tools/check-negations.sh
 	beside check 'T0 man pages' static_man
 	alone check 'T0 cppcheck' static_cppcheck # both use every processor
@@ -252,11 +272,6 @@ scripts() { # KIND BUILD WHO TIER SECONDS
 		[ ! -e "$t" ] || "$(how "$t")" script "$t" "$2" "$3" "$4" "$5"
 	done
 }
-# The same scripts, with every sandbox a virtual machine: an emulated one on most hosts, so those
-# that show a row of tests/rows each, unless FULL is set.
-vm_choice='t10-run t14-mounts t16-rootfs t20-lifecycle t40-many t44-gate t47-snapshot t48-clone t50-limits
-	t61-egress t73-machine-end t74-memory t76-files t77-disk t78-template e10-files e30-mounts e92-machine'
-vm_user_choice='t10-run t14-mounts e10-files'
 chosen() { # SCRIPT NAMES
 	case " $(echo "$2" | tr -s '\n\t' ' ') " in *" $(basename "$1" .sh) "*) ;; *) [ -n "${FULL:-}" ] ;; esac
 }

@@ -239,7 +239,7 @@ static int start(struct place *p, const struct place_config *c, struct vm_channe
 	bool broken = false;
 	int r;
 
-	if (vm_gather(&p->vm->host, c, err) < 0)
+	if (vm_gather(&p->vm->host, c, err) < 0 || vm_disk_check(c, err) < 0)
 		return err->code;
 	if (!p->vm->host.kvm)
 		vm_tell_emulated(c->cache_dir);

@@ -65,6 +65,16 @@ static int open_image(const struct place_config *c, struct stat *ret,
 	return take_fd(&fd);
 }
 
+int vm_disk_check(const struct place_config *c, struct cove_error *err)
+{
+	struct stat st;
+
+	if (!c->image_disk)
+		return 0;
+	cleanup_fd int fd = open_image(c, &st, err);
+	return fd < 0 ? err->code : 0;
+}
+
 static void name_base(char out[BASE_MAX], const struct place_config *c,
 		      const struct stat *st)
 {

@@ -148,6 +148,8 @@ struct vm_disks {
 	int image, layer;
 	uint64_t bytes; /* of the layer */
 };
+/* The image can be one: known before a template is made for it. */
+int vm_disk_check(const struct place_config *c, struct cove_error *err);
 int vm_disks_open(struct vm_disks *ret, const struct place_config *c,
 		  struct cove_error *err);
 

@@ -45,6 +45,7 @@ ok 'what is no disk is refused with the reason' '
 	has "$(cat "$T/e")" "no file with a disk"
 	rc_is 125 run --image "qcow2:$T/whole.img" -- true 2>"$T/e"
 	has "$(cat "$T/e")" "no qcow2 file"
+	if rc_is 125 cove run --rm --no-mounts --memory 136MiB --image "raw:$T/root" -- true 2>&1 | grep booting; then exit 1; fi
 	dd if=/dev/urandom of="$T/noise" bs=64k count=4 2>/dev/null
 	rc_is 125 run --image "raw:$T/noise" -- true 2>"$T/e"
 	has "$(cat "$T/e")" "no root file system"'
