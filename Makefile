@@ -374,6 +374,9 @@ test-kvm:
 
 bench: setup-bench all
 	@bench/run.sh
+# Those of virtual machines, where there is a /dev/kvm.
+bench-kvm: setup-bench all
+	@tools/nested/can.sh && tools/setup.sh kvm && $(MAKE) --no-print-directory -s nested && COVE_BUILD=$(B) bench/kvm.sh $(TOPICS)
 
 # ---- use ---------------------------------------------------------------------------------
 run: setup
@@ -404,5 +407,5 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all setup setup-test setup-bench setup-kvm nested test test-kvm tests-bin fuzz-bin bench run install clean fuzz FORCE
+.PHONY: all setup setup-test setup-bench setup-kvm nested test test-kvm tests-bin fuzz-bin bench bench-kvm run install clean fuzz FORCE
 -include $(FS_OBJ:.o=.d) $(FS_SRC:%.c=$(B)/%.d) $(LIB_OBJ:.o=.d) $(SCAN_OBJ:.o=.d) $(EGRESS_OBJ:.o=.d) $(B)/src/roles/scan.d $(B)/src/roles/egress.d $(UNPACK_OBJ:.o=.d) $(UNTAR_OBJ:.o=.d) $(VMM_OBJ:.o=.d) $(patsubst %.o,%.d,$(filter %.o,$(PROGLIB))) $(CLI_OBJ:.o=.d) $(KEEPER_OBJ:.o=.d) $(GUEST_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(FUZZ_BIN:%=%.d)

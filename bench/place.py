@@ -47,7 +47,7 @@ class Who:
         return os.path.join(self.bin, name)
 
     def env(self):
-        keep = {k: os.environ[k] for k in ("PATH", "LANG", "LC_ALL") if k in os.environ}
+        keep = {k: os.environ[k] for k in ("PATH", "LANG", "LC_ALL", "COVE_KERNEL_ARGS") if k in os.environ}
         return dict(keep, HOME=self.home, USER=self.name, TERM="dumb",
                     XDG_RUNTIME_DIR=self.runtime)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh - builds the small programs of the benchmark and runs it.
 #
-#   bench/run.sh [--quick] [--only TOPIC[,TOPIC...]] [--out DIR] [--no-npm]
+#   bench/run.sh [--build] [--quick] [--only TOPIC[,TOPIC...]] [--out DIR] [--no-npm]
 #
 # COVE=PATH names the cove to measure (default build/release/cove; cove-keeper, cove-guest
 # and libcove.a lie beside it). Results: benchmarks/results.md and .json; a --quick run writes
@@ -49,4 +49,5 @@ flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Iinclude -Isrc -Ibenc
 		$CC $flags bench/$p.c "$B/libcove.a" -lyaml -ljansson -lsodium -o "$OUT/$p"
 	done
 }
+[ "${1:-}" != --build ] || exit 0 # bench/kvm.sh runs it elsewhere
 exec "$python" -B bench/bench.py --programs "$OUT" "$@"

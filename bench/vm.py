@@ -18,6 +18,13 @@ def cove(who, *argv, **kw):
     return who.run([who.cove, *argv], timeout=kw.pop("timeout", 200), **kw)
 
 
+def install(who):
+    """A kernel is there. In the nested machine, which has no network, from the package at hand."""
+    at_hand = os.environ.get("COVE_NESTED")
+    must(cove(who, "kernel", "install", "-q",
+              *(["--deb", at_hand + "/kernel.deb"] if at_hand else [])), "cove kernel install")
+
+
 def kernel(who):
     """A kernel and a template are there; the machine's command line."""
     if not os.path.exists(vm_raw.QEMU):
@@ -28,7 +35,7 @@ def kernel(who):
     if own and not os.path.exists(target + "/kernels"):
         shutil.copytree(own, target + "/kernels", symlinks=True)
     if not os.path.exists(target + "/kernels/default"):
-        must(cove(who, "kernel", "install", "-q"), "cove kernel install")
+        install(who)
     r = must(cove(who, "run", "--rm", "--no-mounts", "--backend", "vm", *SMALL, "--",
                   "sh", "-c", "cat /proc/cmdline; nproc"), "cove run --backend vm")
     cmdline, cpus = r.stdout.strip().splitlines()

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import report
+import vm
 import vm_peer
 from sandboxes import must, result
 from workspace_trees import make_repository, make_tree
@@ -107,7 +108,7 @@ def run(places, opts):
     """Create, list, read, write and look through trees: cove / virtiofsd, step by step."""
     who, count, cpus, times = places.main, 1 if opts.quick else 3, os.cpu_count(), {}
     print("bench: files in virtual machines", flush=True)
-    must(who.run([who.cove, "kernel", "install", "-q"], timeout=300), "cove kernel install")
+    vm.install(who)
     base = os.path.join(places.base, "vm-files")
     os.makedirs(base)
     missing = rounds(who, base, count, cpus, times)

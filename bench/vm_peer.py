@@ -37,15 +37,22 @@ def read(path):
 
 
 def virtiofs_module(directory, kernel):
-    """cove keeps no module that its guests do not need: this one is fetched."""
+    """cove keeps no module that its guests do not need: this one is fetched, or at hand where
+    there is no network (docs/nested.md)."""
     name = "linux-image-" + kernel
-    r = subprocess.run(["apt-get", "-q", "download", name], cwd=directory, capture_output=True,
-                       text=True, timeout=300)
-    debs = [f for f in os.listdir(directory) if f.startswith(name)]
-    if not debs:
-        raise Missing(f"package {name}: " + (r.stderr.strip().splitlines() or ["not found"])[-1])
+    at_hand = os.environ.get("COVE_NESTED")
+    if at_hand:
+        deb = at_hand + "/kernel.deb"
+    else:
+        r = subprocess.run(["apt-get", "-q", "download", name], cwd=directory, capture_output=True,
+                           text=True, timeout=300)
+        debs = [f for f in os.listdir(directory) if f.startswith(name)]
+        if not debs:
+            raise Missing(f"package {name}: " +
+                          (r.stderr.strip().splitlines() or ["not found"])[-1])
+        deb = os.path.join(directory, debs[0])
     tree = os.path.join(directory, "package")
-    subprocess.run(["dpkg-deb", "-x", os.path.join(directory, debs[0]), tree], check=True)
+    subprocess.run(["dpkg-deb", "-x", deb, tree], check=True)
     path = os.path.join(tree, f"lib/modules/{kernel}/kernel/fs/fuse/virtiofs.ko")
     subprocess.run(["strip", "--strip-debug", path], check=True)  # and the signature
     return path
@@ -108,9 +115,9 @@ class Machine:
                     "-device", "virtio-serial-device,max_ports=4",
                     "-chardev", "socket,id=port,path=" + path("port"),
                     "-device", "virtserialport,chardev=port,nr=1"])
-        listener.settimeout(60)
+        listener.settimeout(120)
         self.port = listener.accept()[0]
-        self.port.settimeout(90)
+        self.port.settimeout(600)
         self.lines = self.port.makefile("r")
         if self.lines.readline() != "ready\n":
             raise RuntimeError("the peer's machine did not start")

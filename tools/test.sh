@@ -266,11 +266,22 @@ script() { # SCRIPT BUILD WHO TIER SECONDS
 		head -n 30 "$report" | sed 's/^/      /'
 	done
 }
+# What runs alone does so at the end, so that the others need not wait for each other before it.
+when() { # SCRIPT BUILD WHO TIER SECONDS
+	case $(how "$1") in alone) echo "$*" >>"$stage/later" ;; *) beside script "$@" ;; esac
+}
 scripts() { # KIND BUILD WHO TIER SECONDS
 	at_once=${JOBS:-3} # processes of a sandbox wait for each other most of the time
 	for t in tests/"$1"/[te][0-9]*.sh; do
-		[ ! -e "$t" ] || "$(how "$t")" script "$t" "$2" "$3" "$4" "$5"
+		[ ! -e "$t" ] || when "$t" "$2" "$3" "$4" "$5"
 	done
+}
+scripts_alone() {
+	[ -e "$stage/later" ] || return 0
+	while read -r a b c d e; do
+		alone script "$a" "$b" "$c" "$d" "$e"
+	done <"$stage/later"
+	rm "$stage/later"
 }
 chosen() { # SCRIPT NAMES
 	case " $(echo "$2" | tr -s '\n\t' ' ') " in *" $(basename "$1" .sh) "*) ;; *) [ -n "${FULL:-}" ] ;; esac
@@ -278,9 +289,8 @@ chosen() { # SCRIPT NAMES
 vm_scripts() { # KIND WHO TIER NAMES
 	at_once=${JOBS:-2}
 	for t in tests/"$1"/[te][0-9]*.sh; do
-		! chosen "$t" "$4" || "$(how "$t")" script "$t" release "$2" "$3" 900
+		! chosen "$t" "$4" || when "$t" release "$2" "$3" 900
 	done
-	jobs_end
 }
 # An ordinary user's machines have the kernel that was fetched before.
 vm_user_dir() {
@@ -319,18 +329,21 @@ if [ -n "$kinds" ]; then
 	stage_build "$release" release && stage_build "$asan" asan && stage_source || exit 1
 	me=root
 	[ "$(id -u)" = 0 ] || me=self
+	tier 'T3 integration, T4 escape: release and ASan+UBSan builds'
 	for kind in $kinds; do
-		tier "${kind#*:} ${kind%:*}, release build, as $(id -un)"
+		beside echo "-- ${kind#*:} ${kind%:*}, release build, as $(id -un)"
 		scripts "${kind%:*}" release $me "${kind#*:}" 300
 		if test_user; then
-			tier "${kind#*:} ${kind%:*}, release build, as an ordinary user"
+			beside echo "-- ${kind#*:} ${kind%:*}, release build, as an ordinary user"
 			scripts "${kind%:*}" release user "${kind#*:}" 300
 		else
 			record skip "${kind#*:} as an ordinary user" "$why"
 		fi
-		tier "${kind#*:} ${kind%:*}, ASan+UBSan build"
+		beside echo "-- ${kind#*:} ${kind%:*}, ASan+UBSan build"
 		scripts "${kind%:*}" asan $me "${kind#*:}" 600
 	done
+	jobs_end
+	scripts_alone
 fi
 
 if [ -n "$kinds" ]; then
@@ -338,11 +351,15 @@ if [ -n "$kinds" ]; then
 	for kind in $kinds; do
 		vm_scripts "${kind%:*}" vm "${kind#*:}" "$vm_choice"
 	done
+	jobs_end
+	scripts_alone
 	if test_user && vm_user_dir; then
 		tier 'every sandbox a virtual machine, release build, as an ordinary user'
 		for kind in $kinds; do
 			FULL='' vm_scripts "${kind%:*}" vm-user "${kind#*:}" "$vm_user_choice"
 		done
+		jobs_end
+		scripts_alone
 	else
 		record skip 'machines as an ordinary user' "$why"
 	fi

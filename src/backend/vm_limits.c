@@ -20,13 +20,18 @@
 
 /* ---- before it runs ------------------------------------------------------------- */
 
+static unsigned host_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set)
+							    : 1;
+}
+
 static unsigned whole_cpus(const struct spec *s)
 {
 	unsigned want = (unsigned)((s->resources.cpus_milli + 999) / 1000);
-	cpu_set_t set;
-	unsigned have = sched_getaffinity(0, sizeof(set), &set) == 0
-				? (unsigned)CPU_COUNT(&set)
-				: 1;
+	unsigned have = host_cpus();
 
 	if (!want || want > have)
 		want = have;
@@ -49,6 +54,7 @@ static uint64_t whole_swap(const struct spec *s)
 int vm_size(struct vm_host *h, const struct spec *s, struct cove_error *err)
 {
 	h->cpus = whole_cpus(s);
+	h->host_cpus = host_cpus();
 	h->memory = whole_memory(s);
 	h->swap = whole_swap(s);
 	h->disks = spec_image_is_disk(s);

@@ -43,6 +43,7 @@ struct qemu_machine vm_machine(const struct vm_host *h)
 	return (struct qemu_machine){.program = h->qemu,
 				     .kvm = h->kvm,
 				     .cpus = h->cpus,
+				     .host_cpus = h->host_cpus,
 				     .memory = h->memory,
 				     .tuned = h->kernel.built_in,
 				     .disks = h->disks};

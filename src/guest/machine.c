@@ -40,8 +40,8 @@
 
 #define MODULES "/modules/order"
 #define PORTS_DIR "/sys/class/virtio-ports"
-#define PORTS_WAIT_MS 10000
-#define DRAIN_MS 50 /* for what is still on its way out of the ports */
+#define PORTS_WAIT_MS 60000 /* long, as a machine in a machine on a busy host is slow */
+#define DRAIN_MS 50         /* for what is still on its way out of the ports */
 
 enum port { PORT_LINK, PORT_FS, PORT_NET, PORT_COUNT };
 static const char *const port_names[PORT_COUNT] = {"cove.link", "cove.fs", "cove.net"};

@@ -7,7 +7,7 @@ no() {
 	printf '%s\n' "$*"
 	exit 1
 }
-mib=3584 # the machine's memory, and what QEMU needs beside it
+mib=4608 # the machine's memory, and what QEMU needs beside it
 
 [ "$(uname -m)" = x86_64 ] || no 'needs an x86-64 host'
 [ "$(id -u)" = 0 ] || no 'needs root: it shares system directories by mounts of its own'

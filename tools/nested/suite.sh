@@ -27,8 +27,12 @@ as() { # WHO CMD...
 }
 
 backend=${COVE_TEST_BACKEND:-process}
+before=
 for item; do
 	who=${item%%:*}
+	# Another user's templates are no longer needed, and each may fill memory with its file's pages.
+	[ -z "$before" ] || [ "$before" = "${who%+vm}" ] || rm -rf "$stage/vm.$before/cache/templates"
+	before=${who%+vm}
 	COVE_TEST_BACKEND=$backend
 	case $who in *+vm) COVE_TEST_BACKEND=vm ;; esac
 	export COVE_TEST_BACKEND COVE_TEST_VM="$stage/vm.${who%+vm}"
