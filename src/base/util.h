@@ -59,6 +59,17 @@ static inline void close_fd(int *fd)
 	*fd = -1;
 }
 
+/* 2 n characters and no end. */
+static inline void hex_text(char *out, const void *bytes, size_t n)
+{
+	const unsigned char *p = (const unsigned char *)bytes;
+
+	for (size_t i = 0; i < n; i++) {
+		out[2 * i] = "0123456789abcdef"[p[i] >> 4];
+		out[2 * i + 1] = "0123456789abcdef"[p[i] & 15];
+	}
+}
+
 static inline size_t min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;

@@ -260,7 +260,8 @@ const char *machine_finish(const struct request *r, const uint32_t user[2], char
 	what = start_network(flags & WIRE_SETUP_CAPTURE);
 	if (what)
 		return what;
-	/* last: our own threads are there now */
+	if (flags & WIRE_SETUP_CAPTURE)
+		machine_tasks_count();
 	return machine_tasks_limit(r->num[WIRE_A_PIDS]) < 0 ? "limit of processes" : NULL;
 }
 
@@ -278,6 +279,7 @@ const char *machine_setup(const struct request *r)
 	}
 	what = machine_root(ports[PORT_FS], flags & WIRE_SETUP_DISK, &who,
 			    r->list[WIRE_A_MOUNT]);
+	machine_tasks_count();
 	if (what || flags & WIRE_SETUP_PART)
 		return what;
 	return machine_finish(r, user, &none, flags);

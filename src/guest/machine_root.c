@@ -337,8 +337,7 @@ static int write_machine_id(int fd)
 		return -1;
 	id[6] = (uint8_t)((id[6] & 0x0f) | 0x40); /* a random UUID, as its users expect */
 	id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
-	for (size_t i = 0; i < sizeof(id); i++)
-		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	hex_text(text, id, sizeof(id));
 	text[sizeof(text) - 2] = '\n';
 	return pwrite(fd, text, sizeof(text) - 1, 0) == (ssize_t)sizeof(text) - 1 ? 0
 										  : -1;
@@ -360,11 +359,23 @@ static int mount_machine_id(int memory)
 		return -1;
 	if (!S_ISREG(st.st_mode))
 		return 0; /* the image has arrangements of its own */
+	close_fd(&machine_id);
+	unlinkat(memory, "machine-id", 0);
 	machine_id = openat(memory, "machine-id", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
 			    0444);
 	if (write_machine_id(machine_id) < 0)
 		return -1;
 	return mount_tree(memory, "machine-id", MACHINE_ID, MOUNT_ATTR_RDONLY);
+}
+
+/* Nothing was mounted over it since. */
+static bool machine_id_shows(void)
+{
+	struct stat ours, shown;
+
+	return machine_id >= 0 && fstat(machine_id, &ours) == 0 &&
+	       lstat(MACHINE_ID, &shown) == 0 && ours.st_dev == shown.st_dev &&
+	       ours.st_ino == shown.st_ino;
 }
 
 int machine_root_rename(void)
@@ -426,14 +437,17 @@ const char *machine_root(int port, bool disk, const struct machine_user *user,
 		return "/proc";
 	if (put_tree(&ready.dev, "/dev") < 0 || mount_shm(&ready, user) < 0)
 		return "/dev";
-	return mount_all(user, mounts);
+	what = mount_all(user, mounts);
+	/* a template has the file in its place; what is in it comes later */
+	return !what && mount_machine_id(ready.memory) < 0 ? MACHINE_ID : what;
 }
 
 const char *machine_root_finish(const struct machine_user *user, char **mounts)
 {
 	const char *what = mount_all(user, mounts);
 
-	if (!what && mount_machine_id(ready.memory) < 0)
+	if (!what && (machine_id_shows() ? machine_root_rename()
+					 : mount_machine_id(ready.memory)) < 0)
 		what = MACHINE_ID;
 	close_fd(&ready.root);
 	close_fd(&ready.memory);

@@ -35,7 +35,9 @@ void machine_tasks_enter(void)
 	limit = open(GROUP "/pids.max", O_WRONLY | O_CLOEXEC);
 }
 
-static uint32_t own_threads(void)
+static uint32_t own_threads = 1;
+
+void machine_tasks_count(void)
 {
 	DIR *d = opendir("/proc/self/task");
 	struct dirent *e;
@@ -45,7 +47,7 @@ static uint32_t own_threads(void)
 		n += e->d_name[0] != '.';
 	if (d)
 		closedir(d);
-	return n ? n : 1;
+	own_threads = n ? n : 1;
 }
 
 /* We are one of the processes that are counted everywhere; only our other threads are
@@ -60,6 +62,6 @@ int machine_tasks_limit(uint32_t tasks)
 	if (setrlimit(RLIMIT_NPROC, &by_user) < 0)
 		return -1;
 	if (tasks)
-		n = snprintf(text, sizeof(text), "%u", tasks + own_threads() - 1);
+		n = snprintf(text, sizeof(text), "%u", tasks + own_threads - 1);
 	return limit >= 0 && write(limit, text, (size_t)n) != n ? -1 : 0;
 }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 void machine_tasks_enter(void);
+/* Our own threads are those of now. */
+void machine_tasks_count(void);
 /* 0: no limit. Our own threads come on top of it. -1 with errno. */
 int machine_tasks_limit(uint32_t tasks);
 

@@ -130,17 +130,21 @@ static int start_spinners(struct quiet *q)
 /* Version 4: random but for what says so. */
 static void make_uuid(char out[UUID_TEXT])
 {
+	static const uint8_t groups[] = {4, 2, 2, 2, 6}; /* bytes */
+	const uint8_t *p;
 	uint8_t b[16];
-	int n = 0;
 
 	if (getrandom(b, sizeof(b), 0) != sizeof(b))
 		memset(b, 0, sizeof(b));
 	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
 	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-	for (size_t i = 0; i < sizeof(b); i++)
-		n += snprintf(out + n, UUID_TEXT - (size_t)n, "%02x%s", b[i],
-			      i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
-	snprintf(out + n, UUID_TEXT - (size_t)n, "\n");
+	p = b;
+	for (size_t i = 0; i < sizeof(groups); p += groups[i++]) {
+		hex_text(out, p, groups[i]);
+		out += 2 * groups[i];
+		*out++ = i + 1 < sizeof(groups) ? '-' : '\n';
+	}
+	*out = '\0';
 }
 
 /* Over the kernel's own there is a file of ours, which shows the same until there is

@@ -28,8 +28,8 @@
 
 static void hex(char *out, const unsigned char *bytes, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	hex_text(out, bytes, n);
+	out[2 * n] = '\0';
 }
 
 static bool is_key(const char *name)
