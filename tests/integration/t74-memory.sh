@@ -210,10 +210,31 @@ ok 'a machine of another size is refused; the limit of processes goes along' '
 	refused "resources.memoryMiB"; has "$(cat "$T/err")" "files-only"
 	cove set box --memory "${was}MiB"
 	cove set box --swap 64MiB; refused "resources.swap"; cove set box --swap 0
+	if [ "$(nproc)" -gt 1 ]; then # else a machine has one in any case
+		was=$(cove inspect box | jq -r "[.. | .cpus? // empty][0]"); [ "$was" -ne 1 ]
+		cove set box --cpus 1; refused "resources.cpus"; cove set box --cpus "$was"
+	fi
 	cove set box --pids 77
 	cove restore --yes box r1
 	has "$(in_box box grep "Max processes" /proc/self/limits)" " 77 "
 	cove stop box; cove set box --pids 512'
+# It takes over the pipe that QEMU writes to, and has no end.
+flood() {
+	until flood_pipe=$(find "$COVE_HOME" -name save.memory -type p) && [ -n "$flood_pipe" ]; do sleep 0.05; done
+	exec timeout 300 cat /dev/zero >"$flood_pipe"
+}
+ok 'a save that does not end is cut off, and nothing is left of it' '
+	machine
+	cove create endless . --memory 192MiB && cove start endless
+	flood & flood=$!
+	rc_is 125 cove snapshot --with-memory endless a 2>"$T/err"
+	has "$(cat "$T/err")" "QEMU writes more than the machine has"
+	wait $flood || :
+	same "" "$(cove snapshots -q endless)"
+	[ "$(du -sm "$REC/endless" | cut -f1)" -lt 100 ]
+	cove exec endless -- true
+	cove snapshot --with-memory endless a
+	cove rm -f endless'
 ok 'another user gets nothing' '
 	machine
 	have ROOT || lacks "a second user"
