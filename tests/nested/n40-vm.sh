@@ -39,7 +39,7 @@ ok 'auto takes the machine here' '
 	cove rm -f auto'
 ok 'the workspace: read inside, changed in a layer, shown, applied' '
 	echo old >file
-	cove create box . --net allowlist
+	cove create box . --net allowlist --memory 512M
 	cove start box
 	same old "$(in_box cat file)"
 	in_box sh -c "echo new >file; mkdir d; echo more >d/more"

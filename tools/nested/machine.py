@@ -33,15 +33,13 @@ CPU = ('EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoex
        '-nrip-save,-xsavec')
 # No self-tests, no mitigations against neighbours that are not there; an oops is a panic, and that
 # ends QEMU. The counter is trusted: found "unstable" on a busy host, it makes way for a timer that
-# costs more. The tick is periodic: QEMU's SVM code writes the word of pending interrupts without
-# its lock (do_vmexit, helper_vmrun), and one that another thread raises at that moment is lost. A
-# timer that rings again finds it; one that rings once leaves the processor asleep for ever.
+# costs more.
 KERNEL_ARGS = ('console=ttyS0 quiet panic=-1 mitigations=off cryptomgr.notests nokaslr '
                'no_timer_check random.trust_cpu=on rcupdate.rcu_expedited=1 tsc=reliable '
-               'nohz=off highres=off oops=panic')
-# For the guests of this machine: a periodic tick, for the same reason; the other two only save time,
-# as for any emulated machine (docs/vm.md).
-GUEST_ARGS = 'nohz=off highres=off lapic=notscdeadline mitigations=off norandmaps'
+               'oops=panic')
+# For the guests of this machine. One that sleeps with no timer set may miss its interrupt; the
+# other two only save time, as for any emulated machine (docs/vm.md).
+GUEST_ARGS = 'nohz=off mitigations=off norandmaps'
 PORTS = ['nested.control', 'nested.out', 'nested.err']
 
 BOOT_SECONDS = 60   # 4-6 on a quiet machine
