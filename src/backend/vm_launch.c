@@ -131,7 +131,7 @@ struct told {
 static struct told pass_all(struct proc_program *vmm, struct qemu_machine *m,
 			    const struct vm_channels *ch, const struct means *f)
 {
-	struct told told;
+	struct told told = {-1, -1};
 	int fixed;
 	const struct {
 		int fd, *number;
