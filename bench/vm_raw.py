@@ -157,10 +157,7 @@ class Machine:
 
 
 def accelerator(raw):
-    if "tsc_early_khz" not in raw.cmdline:
-        return "kvm"
-    # as src/vm/qemu.c has it
-    return "tcg,thread=multi" if os.cpu_count() >= 2 * raw.cpus else "tcg,thread=single"
+    return "tcg,thread=multi" if "tsc_early_khz" in raw.cmdline else "kvm"
 
 
 def model(raw):

@@ -22,7 +22,6 @@ int main(int argc, char **argv)
 	}
 	m.kvm = strcmp(argv[1], "kvm") == 0;
 	m.cpus = (unsigned)strtoul(argv[2], NULL, 10);
-	m.host_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
 	m.memory = strtoull(argv[3], NULL, 10) << 20;
 	m.tsc_khz = m.kvm ? 0 : qemu_tsc_khz();
 	if (qemu_args(&a, &m) < 0)

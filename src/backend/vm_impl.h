@@ -29,7 +29,7 @@ struct vm_host {
 	char processor[PROCESSOR_HEX];
 	struct vm_kernel kernel;
 	bool kvm;
-	unsigned cpus, host_cpus;
+	unsigned cpus;
 	uint64_t memory, swap;
 	bool disks; /* its root is on a disk of its own */
 	/* What its template has of SETUP already, as a text; "": nothing. */

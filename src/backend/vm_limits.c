@@ -54,7 +54,6 @@ static uint64_t whole_swap(const struct spec *s)
 int vm_size(struct vm_host *h, const struct spec *s, struct cove_error *err)
 {
 	h->cpus = whole_cpus(s);
-	h->host_cpus = host_cpus();
 	h->memory = whole_memory(s);
 	h->swap = whole_swap(s);
 	h->disks = spec_image_is_disk(s);

@@ -43,7 +43,6 @@ struct qemu_machine vm_machine(const struct vm_host *h)
 	return (struct qemu_machine){.program = h->qemu,
 				     .kvm = h->kvm,
 				     .cpus = h->cpus,
-				     .host_cpus = h->host_cpus,
 				     .memory = h->memory,
 				     .tuned = h->kernel.built_in,
 				     .disks = h->disks};

@@ -203,16 +203,6 @@ static void add_memory(struct qemu_args *a, const struct qemu_machine *m)
 	    mib, m->share ? "on" : "off");
 }
 
-/* Emulated processors as threads of their own run beside each other, but also wait for
- * each other: one that holds a lock and does not run, because the host is busy or because
- * the one that it just woke took its place, lets the others spin for whole slices. A host
- * that has not twice as many processors has them run in turns: a request for a file takes
- * a fifth of the time then, or less, and two that compute get no more done than one. */
-static const char *emulator(const struct qemu_machine *m)
-{
-	return m->host_cpus >= 2 * m->cpus ? "tcg,thread=multi" : "tcg,thread=single";
-}
-
 int qemu_args(struct qemu_args *a, const struct qemu_machine *m)
 {
 	static const char *const fixed[] = {
@@ -229,7 +219,7 @@ int qemu_args(struct qemu_args *a, const struct qemu_machine *m)
 	add(a, "-M");
 	add(a, "microvm,memory-backend=ram%s", m->tuned ? ",acpi=off" : "");
 	add(a, "-accel");
-	add(a, "%s", m->kvm ? "kvm" : emulator(m));
+	add(a, "%s", m->kvm ? "kvm" : "tcg,thread=multi");
 	add(a, "-cpu");
 	add(a, "%s", m->kvm ? "host" : EMULATED_CPU);
 	add(a, "-smp");

@@ -31,11 +31,10 @@ struct qemu_machine {
 	const char *program; /* qemu-system-x86_64 */
 	bool kvm;
 	unsigned cpus;
-	unsigned host_cpus; /* that it may use */
-	uint64_t memory;    /* bytes */
-	bool share;         /* writes reach the memory file: a template is being made */
-	bool incoming;      /* wait for the state of a template */
-	bool saved; /* with incoming: of all of its memory, too, which is no file */
+	uint64_t memory; /* bytes */
+	bool share;      /* writes reach the memory file: a template is being made */
+	bool incoming;   /* wait for the state of a template */
+	bool saved;      /* with incoming: of all of its memory, too, which is no file */
 	const char *kernel, *initramfs;  /* file names below QEMU_KERNEL_DIR; or NULL */
 	bool tuned;                      /* a kernel that finds its devices by itself */
 	uint64_t tsc_khz;                /* of this host; needed to boot without KVM */
