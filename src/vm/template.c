@@ -226,20 +226,24 @@ void template_drop(struct template *t)
 	remove_tree_at(AT_FDCWD, t->dir);
 }
 
+static int sync_one(int dir, const char *name)
+{
+	cleanup_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 /* A name that is there after a crash of the host stands for what was written. */
-static int sync_all(int dir)
+static int sync_all(int dir, bool begun)
 {
 	static const char *const files[] = {"ram", "state", INFO, "tables"};
+	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		cleanup_fd int fd = openat(dir, files[i], O_RDONLY | O_CLOEXEC);
-
-		if (fd < 0 && errno == ENOENT && i == 3)
-			break;
-		if (fd < 0 || fsync(fd) < 0)
-			return -errno;
-	}
-	return fsync(dir) < 0 ? -errno : 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(files) - !begun; i++)
+		r = sync_one(dir, files[i]);
+	if (r == 0 && fsync(dir) < 0)
+		r = -errno;
+	return r;
 }
 
 static void sync_parent(const char *path)
@@ -280,7 +284,7 @@ int template_commit(struct template *t, const struct template_id *id,
 		return fail_nomem(err);
 	r = write_file_in(t->making, INFO, text, strlen(text), 0600, 0);
 	if (r == 0)
-		r = sync_all(dir);
+		r = sync_all(dir, *id->begun);
 	if (r < 0)
 		return fail(err, COVE_EIO, -r, "template: %s/" INFO, t->making);
 	remove_tree_at(AT_FDCWD, t->dir);
