@@ -22,6 +22,7 @@ static const struct template_id base = {.kernel = "k",
 					.qemu = "7.2",
 					.append = "",
 					.processor = "p",
+					.begun = "",
 					.cpus = 1,
 					.memory = MEMORY};
 
@@ -50,6 +51,8 @@ static void make(struct template *t, const struct template_id *id)
 	     template_begin(t, &err) == 0);
 	put(t->making, "ram", MEMORY);
 	put(t->making, "state", 100);
+	if (*id->begun)
+		put(t->making, "tables", 50);
 	must(template_commit(t, id, &err) == 0);
 	template_unlock(t);
 }
@@ -71,7 +74,7 @@ static bool is_there(const struct template *t)
 
 static void key_has_everything(void)
 {
-	struct template_id id[10];
+	struct template_id id[11];
 	struct template t[ARRAY_LEN(id)];
 	struct cove_error err = {0};
 	bool all = true;
@@ -86,14 +89,15 @@ static void key_has_everything(void)
 	id[6].memory = 2 * MEMORY;
 	id[7].swap = 1;
 	id[8].kvm = true;
-	id[9].kernel = "only a name to show";
+	id[9].begun = "1000:1000";
+	id[10].kernel = "only a name to show";
 	for (size_t i = 0; i < ARRAY_LEN(id); i++)
 		must(template_find(&t[i], cache, &id[i], &err) == 0);
-	for (size_t i = 0; i < 9; i++)
+	for (size_t i = 0; i < 10; i++)
 		for (size_t j = 0; j < i; j++)
 			all = all && strcmp(t[i].key, t[j].key) != 0;
 	OK(all, "what it depends on is in its key");
-	OK(strcmp(t[9].key, t[0].key) == 0, "and what it does not depend on is not");
+	OK(strcmp(t[10].key, t[0].key) == 0, "and what it does not depend on is not");
 }
 
 static void whole_or_not(void)
@@ -114,6 +118,20 @@ static void whole_or_not(void)
 	OK(template_ready(&t, &base, &fault) && !fault, "made again, it is");
 	template_drop(&t);
 	OK(!template_ready(&t, &base, &fault) && !fault, "a dropped one is no fault");
+}
+
+static void one_that_has_begun_needs_its_tables(void)
+{
+	struct template_id begun = base;
+	const char *fault = NULL;
+	struct template t;
+
+	begun.begun = "1000:1000";
+	make(&t, &begun);
+	OK(template_ready(&t, &begun, &fault) && !fault, "one that has begun is ready");
+	put(t.dir, "tables", 49);
+	OK(!template_ready(&t, &begun, &fault) && fault, "with its tables cut it is not");
+	template_drop(&t);
 }
 
 static void held_ones_stay(void)
@@ -190,6 +208,7 @@ int main(void)
 	must(mkdtemp(cache) != NULL);
 	key_has_everything();
 	whole_or_not();
+	one_that_has_begun_needs_its_tables();
 	held_ones_stay();
 	stale_ones_go();
 	processors_differ();
