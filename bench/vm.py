@@ -11,7 +11,7 @@ import vm_raw
 from sandboxes import down, must, ours, result, stat_row
 
 SMALL = ["--memory", "512M"]
-MIB = 32  # that vm_agent sends
+MIB = 128  # that vm_agent sends
 
 
 def cove(who, *argv, **kw):

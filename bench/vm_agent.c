@@ -4,7 +4,7 @@
  * port and does what a byte on it asks for. As "true" it is a program that only ends.
  *
  *	e  sends an e back              x  starts /true, waits for it, sends an x
- *	w  sends 32 MiB from memory     p  the same through a pipe, as output of a process
+ *	w  sends 128 MiB from memory    p  the same through a pipe, as output of a process
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MIB 32
+#define MIB 128
 #define BLOCK 65536
 
 static char block[BLOCK];

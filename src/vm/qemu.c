@@ -226,6 +226,10 @@ int qemu_args(struct qemu_args *a, const struct qemu_machine *m)
 	add(a, "%u", m->cpus);
 	add_memory(a, m);
 	add_words(a, fixed, ARRAY_LEN(fixed));
+	if (!m->kvm) { /* who rings a device's bell serves it: no other thread is woken */
+		add(a, "-global");
+		add(a, "virtio-mmio.ioeventfd=off");
+	}
 	add_boot(a, m);
 	add_socket(a, "console", m->console);
 	add(a, "-serial");
