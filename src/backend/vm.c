@@ -154,15 +154,14 @@ static int start_restored(struct place *p, const struct place_config *c,
 	struct vm_root root = {.host = &vm->host, .template_dir = vm->template.dir};
 	struct qemu_machine m = vm_machine(&vm->host);
 
-	*ret_broken = false;
 	m.incoming = true;
-	if (take_tables(vm, vm->template.dir, err) < 0 ||
-	    vm_launch_all(p, c, &root, &m, ch, err) < 0)
+	*ret_broken = take_tables(vm, vm->template.dir, err) < 0;
+	if (*ret_broken || vm_launch_all(p, c, &root, &m, ch, err) < 0)
 		return err->code;
 	vm->restored = true;
 	p->resumes = vm->fs_how != NULL;
 	if (restore(vm, vm->template.dir, err) == 0 &&
-	    (!p->resumes || vm_ask_fs(vm, FS_SETTLE, err) == 0)) {
+	    (!p->resumes || vm_ask_fs(vm, FS_SETTLE, RESTORE_MS, err) == 0)) {
 		template_let_go(&vm->template); /* QEMU has opened what it needs */
 		return 0;
 	}

@@ -19,6 +19,7 @@
  * up costs a template. */
 #define VM_UP_MS 120000
 #define VM_SYNC_MS 60000 /* for its disk, at the end */
+#define VM_FS_MS 5000    /* for cove-fs, and for the guest to hear what it says */
 #define VM_BEGUN_MAX 256
 
 /* What this host and this spec make of a machine; the same for every start. */
@@ -113,7 +114,7 @@ int vm_adopt(struct vm_host *h, const json_t *machine, struct cove_error *err);
 int vm_load(struct qmp *q, struct seal *s, int timeout_ms, struct cove_error *err);
 int vm_copy_tables(int from, int to, struct cove_error *err);
 /* what: FS_*, see base/fscontrol.h. */
-int vm_ask_fs(const struct vm *vm, char what, struct cove_error *err);
+int vm_ask_fs(const struct vm *vm, char what, int timeout_ms, struct cove_error *err);
 
 /* vm_share.c: an image for forks, and going on from one. */
 int vm_share(const struct place_config *c, const struct place_state *from,

@@ -34,14 +34,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FS_MS 5000     /* for cove-fs, and for the guest to hear what it says */
 #define LOAD_MS 120000 /* for all of its memory to come in */
 #define COPY (256u * 1024)
 #define SEED_BYTES 64
 
 /* ---- the files' server ---------------------------------------------------------- */
 
-int vm_ask_fs(const struct vm *vm, char what, struct cove_error *err)
+int vm_ask_fs(const struct vm *vm, char what, int timeout_ms, struct cove_error *err)
 {
 	struct pollfd p = {.fd = vm->fs_control, .events = POLLIN};
 	int32_t result = -EIO;
@@ -50,7 +49,7 @@ int vm_ask_fs(const struct vm *vm, char what, struct cove_error *err)
 	if (write(vm->fs_control, &what, 1) != 1)
 		return fail(err, COVE_EGONE, errno, "cove-fs");
 	do
-		n = poll(&p, 1, FS_MS);
+		n = poll(&p, 1, timeout_ms);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return fail(err, COVE_ETIMEDOUT, 0,
@@ -82,14 +81,14 @@ int vm_copy_tables(int from, int to, struct cove_error *err)
 
 static int save_hold(struct place *p, struct cove_error *err)
 {
-	return vm_ask_fs(p->vm, FS_HOLD, err);
+	return vm_ask_fs(p->vm, FS_HOLD, VM_FS_MS, err);
 }
 
 static void save_release(struct place *p)
 {
 	struct cove_error ignored = {0};
 
-	vm_ask_fs(p->vm, FS_RELEASE, &ignored);
+	vm_ask_fs(p->vm, FS_RELEASE, VM_FS_MS, &ignored);
 }
 
 static json_t *describe(const struct vm_host *h)
@@ -113,7 +112,7 @@ static int save_start(struct place *p, int to, int tables, json_t **ret_machine,
 		     "memory cannot be saved: a part of it may be on the swap disk");
 		return hint(err, "a sandbox without resources.swap can be saved");
 	}
-	if (vm_ask_fs(p->vm, FS_SAVE, err) < 0)
+	if (vm_ask_fs(p->vm, FS_SAVE, VM_FS_MS, err) < 0)
 		return err->code;
 	if (vm_copy_tables(p->vm->fs_tables, tables, err) < 0 ||
 	    migrate_begin(&p->vm->saving, &p->vm->qmp, MIGRATE_OUT, to, false, err) < 0)

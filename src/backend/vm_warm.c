@@ -64,6 +64,20 @@ static int more(struct talk *t)
 	return 0;
 }
 
+/* Its last words, which are somebody else's bytes: printable, and no more than this. */
+static int said_bye(struct talk *t, const struct wire_frame *f)
+{
+	char text[200];
+	size_t n = min_size(f->len, sizeof(text) - 1);
+
+	for (size_t i = 0; i < n; i++)
+		text[i] = (char)(f->payload[i] < 0x20 || f->payload[i] >= 0x7f
+					 ? '?'
+					 : f->payload[i]);
+	text[n] = '\0';
+	return fail(t->err, COVE_EGONE, 0, "the guest: %s", text);
+}
+
 /* Until a frame of that type comes; what it brings is valid until the next. */
 static int expect(struct talk *t, uint8_t type, struct wire_frame *f)
 {
@@ -74,9 +88,7 @@ static int expect(struct talk *t, uint8_t type, struct wire_frame *f)
 			if (f->type == type)
 				return 0;
 			if (f->type == WIRE_BYE)
-				return fail(t->err, COVE_EGONE, 0, "the guest: %.*s",
-					    (int)min_size(f->len, 200),
-					    (const char *)f->payload);
+				return said_bye(t, f);
 		}
 		if (r < 0)
 			return fail(t->err, COVE_EGONE, 0, "the guest: no frames");
@@ -160,11 +172,11 @@ int vm_warm(struct place *p, const struct place_config *c, struct vm_channels *c
 	if (r == 0)
 		r = run_program(&t);
 	if (r == 0)
-		r = vm_ask_fs(p->vm, FS_HOLD, err);
+		r = vm_ask_fs(p->vm, FS_HOLD, VM_FS_MS, err);
 	if (r == 0)
 		r = quiesce(&t);
 	if (r == 0)
-		r = vm_ask_fs(p->vm, FS_SAVE, err);
+		r = vm_ask_fs(p->vm, FS_SAVE, VM_FS_MS, err);
 	link_clear(&t.link);
 	return r < 0 ? wrap(err, "its machine") : 0;
 }

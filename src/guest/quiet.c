@@ -224,7 +224,8 @@ int on_quiesce(struct guest *g, const struct wire_frame *f)
 
 	if (!g->machine)
 		return violation(g, "QUIESCE to something that is no machine");
-	if (request_parse(&r, f, TAG(WIRE_A_FLAGS)) < 0)
+	if (request_parse(&r, f, TAG(WIRE_A_FLAGS)) < 0 ||
+	    r.num[WIRE_A_FLAGS] & ~(uint32_t)WIRE_QUIESCE_ALONE)
 		return violation(g, "malformed QUIESCE");
 	alone = r.num[WIRE_A_FLAGS] & WIRE_QUIESCE_ALONE;
 	wire_out_init(&o, payload, sizeof(payload));
@@ -330,6 +331,8 @@ int on_resume(struct guest *g, const struct wire_frame *f)
 	    r.num[WIRE_A_FLAGS] & ~(uint32_t)RESUME_FLAGS)
 		return violation(g, "malformed RESUME");
 	restored = r.num[WIRE_A_FLAGS] & WIRE_RESUME_RESTORED;
+	if (!restored && r.num[WIRE_A_FLAGS])
+		return violation(g, "flags of RESUME that are for another life");
 	link_hello(&g->link);
 	if (restored)
 		e = new_life(g, &r);

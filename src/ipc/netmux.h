@@ -22,10 +22,10 @@
  * A connection begins with OPEN and exists at once: the kernel inside has accepted it
  * already, so a refusal is a RESET. EOF ends one direction; CLOSE and RESET end both, and
  * nothing is answered to them. What was sent before arrives, but for what a program sent
- *that resets its connection: the server hears of it at once. The slot is free when both
- *directions have ended. Frames of an id that is not known are skipped, as they may have
- *crossed the end on their way; any other violation ends the whole stream, and with it the
- *sandbox's network.
+ * that resets its connection: the server hears of it at once. The slot is free when both
+ * directions have ended. Frames of an id that is not known are skipped, as they may have
+ * crossed the end on their way; any other violation ends the whole stream, and with it
+ * the sandbox's network.
  *
  * Flow control: a sender of DATA begins with NETMUX_WINDOW bytes of credit for the
  * connection and gets more by WINDOW as the receiver consumes. No frame waits for credit

@@ -111,14 +111,15 @@ ok 'after a restore everything works: commands, files, diff, another save' '
 	cove snapshot --with-memory box again
 	cove stop box; cove restore --yes box again; grows
 	cove snapshot rm --yes box again'
-ok 'two restores draw different random numbers, and have boot ids of their own' '
+ok 'two restores draw different random numbers, and have boot ids of their own, but are one machine' '
 	machine
 	for i in 1 2; do
 		cove stop box; cove restore --yes box r1
-		in_box box sh -c "head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/boot_id" >"$T/r$i"
+		in_box box sh -c "head -c 16 /dev/urandom | od -An -tx1; cat /etc/machine-id /proc/sys/kernel/random/boot_id" >"$T/r$i"
 	done
 	[ "$(head -n 1 "$T/r1")" != "$(head -n 1 "$T/r2")" ]
-	[ "$(tail -n 1 "$T/r1")" != "$(tail -n 1 "$T/r2")" ]'
+	[ "$(tail -n 1 "$T/r1")" != "$(tail -n 1 "$T/r2")" ]
+	same "$(sed -n 2p "$T/r1")" "$(sed -n 2p "$T/r2")"'
 ok 'the main session goes on, and can be attached to' '
 	machine
 	cove run -d ms . $size -- sh -c "i=0; while :; do i=\$((i + 1)); echo tick \$i; sleep 0.1; done"
