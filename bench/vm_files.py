@@ -16,7 +16,8 @@ WAYS = {"virtiofsd": None, "cove, rw": "rw", "cove, overlay": "overlay"}
 STEPS = {"create": f"create {FEW} files", "list": f"ls -l of {FEW} files",
          "list again": "the same again", "open and read": f"open and read {FEW} files",
          "open and read again": "the same again", "find": f"find in {MANY} files",
-         "git status": f"git status of {MANY} files", "read": "read 128 MiB",
+         "git status, first": f"first git status of {MANY} files", "git status, second": "second git status",
+         "git status": "git status from then on", "read": "read 128 MiB",
          "write": "write 64 MiB"}
 
 

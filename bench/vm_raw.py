@@ -23,6 +23,23 @@ def member(name, mode, data):
     return out + b"\0" * (-len(data) % 4)
 
 
+def with_libraries(program):
+    """A program of the host's and what it is linked with, where it looks for them."""
+    out = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    paths = [program] + [w for line in out.splitlines() for w in line.split() if w.startswith("/")]
+    ways = {d for p in paths for d in above(p)}
+    text = b"".join(member(d.lstrip("/"), stat.S_IFDIR | 0o755, b"") for d in sorted(ways))
+    for path in paths:
+        with open(path, "rb") as f:
+            text += member(path.lstrip("/"), stat.S_IFREG | 0o755, f.read())
+    return text
+
+
+def above(path):
+    while (path := os.path.dirname(path)) != "/":
+        yield path
+
+
 class Raw:
     """What all plain machines share: a kernel, an initramfs, a command line, a template."""
 
@@ -36,7 +53,8 @@ class Raw:
             text = f.read()
             # A second archive: its /init takes the place of cove-guest.
             out.write(text + b"\0" * (-len(text) % 512) +
-                      member("init", stat.S_IFREG | 0o755, a.read()) + member("TRAILER!!!", 0, b""))
+                      member("init", stat.S_IFREG | 0o755, a.read()) + with_libraries("/bin/true") +
+                      member("TRAILER!!!", 0, b""))
         self.cmdline, self.cpus, self.memory = cmdline, cpus, memory_mib
 
     def machine(self, share=None, incoming=False):

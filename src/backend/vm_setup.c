@@ -137,6 +137,8 @@ static void put_host(struct wire_out *o, struct covered *cov,
 			put_mount(o, "ro", "-", system_dirs[i]);
 	for (size_t i = 0; i < ARRAY_LEN(own); i++)
 		cover(o, cov, c, own[i]);
+	if (!c->home_dir)
+		cover(o, cov, c, c->home);
 }
 
 void vm_begun(char *out, size_t size, const struct place_config *c)
@@ -150,6 +152,8 @@ void vm_begun(char *out, size_t size, const struct place_config *c)
 	for (size_t i = 0; i < ARRAY_LEN(system_dirs); i++)
 		if (is_dir(system_dirs[i]))
 			n += (size_t)snprintf(out + n, size - n, ":%s", system_dirs[i]);
+	if (!c->home_dir)
+		snprintf(out + n, size - n, ":%s", c->home);
 }
 
 void vm_setup_part(const struct place_config *c, struct wire_out *o)
@@ -178,11 +182,8 @@ static void put_mounts(struct wire_out *o, const struct place_config *c, bool re
 	const struct place_mount *sorted[PLACE_MOUNTS_MAX] = {NULL};
 	struct covered cov = {.n = 0};
 
-	if (c->spec->image.kind == IMAGE_HOST) {
+	if (c->spec->image.kind == IMAGE_HOST)
 		put_host(rest ? NULL : o, &cov, c);
-		if (!c->home_dir)
-			cover(o, &cov, c, c->home);
-	}
 	if (c->image_disk)
 		put_disk(o, &cov, c);
 	if (c->home_dir)

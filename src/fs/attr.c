@@ -75,6 +75,7 @@ const struct device *device_of(struct fs *fs, int dir, const char *name, uint64_
 	*d = (struct device){.dev = dev, .index = all->n_devices++};
 	d->overlay = (uint32_t)s.f_type == OVERLAYFS_SUPER_MAGIC;
 	d->hidden = is_face((uint64_t)s.f_type);
+	d->brief = d->hidden || (uint32_t)s.f_type == TMPFS_MAGIC;
 	return d;
 }
 
@@ -115,6 +116,8 @@ void attr_fill(const struct fs *fs, const struct node *n, const struct fs_stat *
 void entry_fill(struct fs *fs, struct node *n, const struct fs_stat *st,
 		struct fuse_entry_out *ret)
 {
+	if (fs->for_template) /* so that the guest may keep its name for long */
+		watch_dir(fs, n);
 	*ret = (struct fuse_entry_out){
 		.nodeid = node_number(fs, n),
 		.entry_valid = fresh_entry(fs, n, st),

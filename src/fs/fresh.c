@@ -84,10 +84,17 @@ uint32_t fresh_entry(const struct fs *fs, const struct node *n, const struct fs_
 	return fresh_is_watched(n->parent) ? VALID_LONG : VALID_SHORT;
 }
 
+bool fresh_is_brief(const struct fs *fs, const struct node *n)
+{
+	return fs->for_template && n->device->brief && n != fs->nodes.root &&
+	       (node_is_dir(n) || node_is_link(n));
+}
+
 /* A file with several names may be changed under one that we do not watch. */
 uint32_t fresh_attr(const struct fs *fs, const struct node *n, const struct fs_stat *st)
 {
-	(void)fs;
+	if (fresh_is_brief(fs, n))
+		return 0;
 	if (node_is_dir(n) || watch_is_mount(n))
 		return fresh_is_watched(n) ? VALID_LONG : VALID_SHORT;
 	return fresh_is_watched(n->parent) && st->nlink == 1 ? VALID_LONG : VALID_SHORT;

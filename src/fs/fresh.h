@@ -43,6 +43,9 @@ void fresh_after(struct fs *fs, struct node *n, int fd);
 
 /* Do we hear of what the host changes in this directory? */
 bool fresh_is_watched(const struct node *dir);
+/* A directory or a symlink whose attributes are not to outlive this server (struct
+ * fs_options). */
+bool fresh_is_brief(const struct fs *fs, const struct node *n);
 /* For how long the guest may keep it. */
 uint32_t fresh_entry(const struct fs *fs, const struct node *n, const struct fs_stat *st);
 uint32_t fresh_attr(const struct fs *fs, const struct node *n, const struct fs_stat *st);

@@ -44,9 +44,10 @@ struct fs_options {
 	uint32_t descs;    /* descriptors for them */
 	uint32_t watches;  /* directories that are watched; 0: none */
 	uint32_t max_data; /* of one READ or WRITE: a multiple of 4096 */
-	/* That a name is not there is not to be kept: the guest will be saved, and go on
-	 * when it may be. */
-	bool forgets_absent;
+	/* The guest will be saved, and go on over other files. So it is not to keep that
+	 * a name is not there; nor the attributes of directories and symlinks that are in
+	 * memory, which are others every time: it would have to be told of each. */
+	bool for_template;
 };
 
 int fs_new(struct fs **ret, const struct fs_options *o); /* 0 or -errno */

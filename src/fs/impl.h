@@ -55,8 +55,8 @@ struct fs {
 	int proc_fds; /* /proc/self/fd, or -1: to open again what has no name */
 	uint32_t minor;
 	uint32_t max_data;
-	bool ready;          /* INIT was answered */
-	bool forgets_absent; /* see struct fs_options */
+	bool ready;        /* INIT was answered */
+	bool for_template; /* see struct fs_options */
 	struct node *chain[DEPTH_MAX];
 };
 

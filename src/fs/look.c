@@ -13,7 +13,7 @@ static ssize_t absent_answer(const struct fs *fs, struct node *dir, uint8_t *out
 {
 	struct fuse_entry_out none = {.entry_valid = VALID_ABSENT};
 
-	if (fs->forgets_absent || !fresh_is_watched(dir))
+	if (fs->for_template || !fresh_is_watched(dir))
 		return -ENOENT;
 	dir->told_absent = true;
 	memcpy(out, &none, sizeof(none));

@@ -32,6 +32,7 @@ struct device {
 	uint32_t index; /* mixed into inode numbers: the guest sees one file system */
 	bool overlay;
 	bool hidden; /* shows the kernel; nothing of it is served */
+	bool brief;  /* is in memory: a guest that is saved finds another one there */
 };
 
 /* What a file was like when the guest last heard of it, or changed it. */
@@ -135,6 +136,11 @@ void node_drop(struct fs *fs, struct node *n);
 static inline bool node_is_dir(const struct node *n)
 {
 	return n->type == 0040000; /* S_IFDIR, without libc's <sys/stat.h> */
+}
+
+static inline bool node_is_link(const struct node *n)
+{
+	return n->type == 0120000;
 }
 
 #endif

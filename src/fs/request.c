@@ -249,7 +249,7 @@ int fs_new(struct fs **ret, const struct fs_options *o)
 	fs->max_data = o->max_data < 4096 || o->max_data > FS_WRITE_MAX
 			       ? FS_WRITE_MAX
 			       : o->max_data & ~4095u;
-	fs->forgets_absent = o->forgets_absent;
+	fs->for_template = o->for_template;
 	fs->descs.max = o->descs < 64 ? 64 : o->descs;
 	for (size_t i = 0; i < STREAMS_MAX; i++)
 		fs->stream[i].fd = -1;

@@ -2,21 +2,25 @@
 /*
  * Layout, in the byte order of the host, which does not leave it:
  *
- *	struct head, u32 generation[n_slots], then n_nodes times struct record and a name
+ *	struct head, u32 generation[n_slots], then n_nodes times struct record, a name and
+ *	the target of a symlink
  *
- * A directory comes before what lies in it.
+ * A directory comes before what lies in it. A target is there when the time of the inode
+ * says nothing, since it is another one at every start: then that is what is compared.
  */
 #include "fs/tables.h"
 
 #include "base/io.h"
 #include "base/util.h"
+#include "fs/fresh.h"
 #include "fs/impl.h"
 #include "fs/watch.h"
 
 #include <sys/stat.h>
 
-#define MAGIC 0x3142415453464f43u
+#define MAGIC 0x3242415453464f43u
 #define OUT_SIZE (64u * 1024)
+#define TARGET_MAX 255
 
 struct head {
 	uint64_t magic;
@@ -29,7 +33,7 @@ struct record {
 	uint64_t lookups;
 	struct seen seen;
 	uint32_t type;
-	uint16_t n_name;
+	uint16_t n_name, n_target; /* n_target 0: compared by the inode's time */
 	uint8_t told_absent, watched, known; /* known: of seen, which is a bool */
 };
 
@@ -61,8 +65,18 @@ static void put(struct writer *w, const void *data, size_t n)
 	}
 }
 
+/* The length of what the symlink says; 0: not to be had, or too long. */
+static size_t read_target(struct fs *fs, struct node *dir, const char *name, char *target)
+{
+	int at = dir ? open_dir(fs, dir) : -1;
+	ssize_t n = at < 0 ? -1 : readlinkat(at, name, target, TARGET_MAX + 1);
+
+	return n <= 0 || n > TARGET_MAX ? 0 : (size_t)n;
+}
+
 static void put_node(struct writer *w, const struct node *n)
 {
+	char target[TARGET_MAX + 1];
 	struct record r;
 
 	memset(&r, 0, sizeof(r)); /* with what lies between the fields */
@@ -70,14 +84,17 @@ static void put_node(struct writer *w, const struct node *n)
 	r.parent = n->parent ? node_number(w->fs, n->parent) : 0;
 	r.lookups = n->lookups;
 	r.seen = n->seen;
-	r.known = n->seen.known;
 	r.type = n->type;
+	if (node_is_link(n) && fresh_is_brief(w->fs, n))
+		r.n_target = (uint16_t)read_target(w->fs, n->parent, n->name, target);
+	r.known = n->seen.known && !(node_is_dir(n) && fresh_is_brief(w->fs, n));
 	r.n_name = (uint16_t)(n->name ? strlen(n->name) : 0);
 	r.told_absent = n->told_absent;
 	r.watched = n->watch != WATCH_NONE;
 	put(w, &r, sizeof(r));
 	if (r.n_name)
 		put(w, n->name, r.n_name);
+	put(w, target, r.n_target);
 	w->done[(uint32_t)n->id] = 1;
 }
 
@@ -211,7 +228,19 @@ static void compare(struct fs *fs, struct node *n, const struct fs_stat *st)
 		notice_shrink(fs);
 }
 
-static int load_node(struct fs *fs, const struct record *r, const char *name)
+/* What the guest keeps of such a symlink is where it leads; attributes it asks for. */
+static void compare_target(struct fs *fs, struct node *n, const char *target, size_t len)
+{
+	char now[TARGET_MAX + 1];
+
+	if (read_target(fs, n->parent, n->name, now) != len ||
+	    memcmp(now, target, len) != 0)
+		notice_inode(fs, n, true);
+	n->seen.known = false;
+}
+
+static int load_node(struct fs *fs, const struct record *r, const char *name,
+		     const char *target)
 {
 	struct node *dir = r->parent ? node_find(fs, r->parent) : NULL, *n;
 	struct fs_stat st = {.mode = r->type};
@@ -231,7 +260,10 @@ static int load_node(struct fs *fs, const struct record *r, const char *name)
 	n->told_absent = r->told_absent != 0;
 	if (d) {
 		node_move(fs, n, dir, name);
-		compare(fs, n, &st);
+		if (r->n_target)
+			compare_target(fs, n, target, r->n_target);
+		else
+			compare(fs, n, &st);
 		if (r->watched && node_is_dir(n))
 			watch_dir(fs, n);
 		else
@@ -247,18 +279,22 @@ static int load_nodes(struct reader *r, uint32_t n)
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && i < n; i++) {
-		char name[NAME_LENGTH_MAX + 1] = "";
+		char name[NAME_LENGTH_MAX + 1] = "", target[TARGET_MAX];
 		struct record rec = {0};
 
 		e = take(r, &rec, sizeof(rec));
-		if (e == 0 && rec.n_name > NAME_LENGTH_MAX)
+		if (e == 0 &&
+		    (rec.n_name > NAME_LENGTH_MAX || rec.n_target > TARGET_MAX ||
+		     (rec.n_target && rec.type != S_IFLNK)))
 			e = -EBADMSG;
 		if (e == 0)
 			e = take(r, name, rec.n_name);
+		if (e == 0)
+			e = take(r, target, rec.n_target);
 		if (e == 0 && (rec.parent != 0) != name_ok(name, rec.n_name))
 			e = -EBADMSG;
 		if (e == 0)
-			e = load_node(r->fs, &rec, name);
+			e = load_node(r->fs, &rec, name, target);
 	}
 	return e;
 }

@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of one request */
 	umask(0);                 /* the guest applied its own */
 	o.descs = raise_descriptors();
-	o.forgets_absent = template;
+	o.for_template = template;
 	if (confine_alone(sources ? TABLES_FD + sources
 			  : saved ? TABLES_FD
 				  : STREAM_FD,

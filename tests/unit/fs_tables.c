@@ -176,7 +176,7 @@ static void absence_can_be_left_out(void)
 			       .descs = 64,
 			       .max_data = 1 << 20,
 			       .watches = 16,
-			       .forgets_absent = true};
+			       .for_template = true};
 	struct fs *fs = NULL;
 	int err = 0;
 
