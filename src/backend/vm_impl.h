@@ -130,8 +130,9 @@ int vm_quote(int lifeline, struct cove_error *err);    /* the hint of a failure 
 int vm_boot_failed(int lifeline, struct cove_error *err);
 
 /* vm_template.c: the template for this host and size is there, made if need be. COVE_EIO:
- * there is no place to keep it, and nothing else is known to be wrong. It is held. */
-int vm_template_ensure(struct template *t, const struct vm_host *h,
+ * there is no place to keep it, and nothing else is known to be wrong. It is held. Where
+ * one that has begun cannot be made, it is a bare one, and h->begun is empty after. */
+int vm_template_ensure(struct template *t, struct vm_host *h,
 		       const struct place_config *c, struct cove_error *err);
 void vm_template_discard(struct template *t);
 /* The fields that a template and a machine restored from it have in common. */
@@ -176,8 +177,9 @@ void vm_setup_part(const struct place_config *c, struct wire_out *o);
 
 /* vm_warm.c: the machine of a template, up to where it can be saved: it is set up in part
  * and has run a program; it is quiet, and what cove-fs knows of it is in vm->fs_tables.
- */
+ * vm_warm_ms(): how long that may take where the boot took so long. */
+int64_t vm_warm_ms(int64_t boot_ms);
 int vm_warm(struct place *p, const struct place_config *c, struct vm_channels *ch,
-	    struct cove_error *err);
+	    int64_t limit_ms, struct cove_error *err);
 
 #endif

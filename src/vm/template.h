@@ -62,6 +62,9 @@ int template_begin(struct template *t, struct cove_error *err);
 int template_commit(struct template *t, const struct template_id *id,
 		    struct cove_error *err);
 void template_drop(struct template *t); /* a broken one, or a half-made one */
+/* Under the lock: it cannot be made, and for an hour nobody is to try again. */
+void template_forgo(struct template *t);
+bool template_forgone(const struct template *t);
 /* What makers that were killed left behind, of any key; and templates of this kernel's
  * name, of another QEMU, of another guest or for another processor: nothing that is here
  * now would look for them. Those that are held stay. */

@@ -57,14 +57,17 @@ static void make(struct template *t, const struct template_id *id)
 	template_unlock(t);
 }
 
+static const struct timespec *an_hour_ago(void)
+{
+	static struct timespec old[2];
+
+	old[0].tv_sec = old[1].tv_sec = time(NULL) - 7200;
+	return old;
+}
+
 static void age(const struct template *t)
 {
-	const struct timespec old[2] = {
-		{time(NULL) - 7200, 0},
-                {time(NULL) - 7200, 0}
-        };
-
-	must(utimensat(AT_FDCWD, t->dir, old, 0) == 0);
+	must(utimensat(AT_FDCWD, t->dir, an_hour_ago(), 0) == 0);
 }
 
 static bool is_there(const struct template *t)
@@ -182,6 +185,32 @@ static void stale_ones_go(void)
 	OK(!is_there(&t) && !is_there(&keep), "those of a kernel that changed are not");
 }
 
+static void what_cannot_be_made_is_not_tried_for_an_hour(void)
+{
+	struct template_id bare = base, begun = base;
+	struct cove_error err = {0};
+	struct template t, other;
+	char path[4300];
+
+	begun.begun = "1000:1000";
+	must(template_find(&t, cache, &begun, &err) == 0);
+	must(template_find(&other, cache, &bare, &err) == 0);
+	snprintf(path, sizeof(path), "%s.forgone", t.dir);
+	OK(!template_forgone(&t), "nothing is forgone at first");
+	template_forgo(&t);
+	OK(template_forgone(&t) && !template_forgone(&other),
+	   "one that could not be made is, and no other");
+	template_sweep(cache, &base);
+	OK(template_forgone(&t), "a sweep leaves that");
+	must(utimensat(AT_FDCWD, path, an_hour_ago(), AT_SYMLINK_NOFOLLOW) == 0);
+	OK(!template_forgone(&t), "an hour later it may be tried again");
+	template_sweep(cache, &base);
+	OK(access(path, F_OK) < 0, "and the next sweep forgets it");
+	template_forgo(&t);
+	OK(template_remove(cache, NULL, &err) == 0 && !template_forgone(&t),
+	   "and so does who removes all templates");
+}
+
 static void processors_differ(void)
 {
 	static const char one[] = "processor\t: 0\nvendor_id\t: X\nmodel\t\t: 1\n"
@@ -211,6 +240,7 @@ int main(void)
 	one_that_has_begun_needs_its_tables();
 	held_ones_stay();
 	stale_ones_go();
+	what_cannot_be_made_is_not_tried_for_an_hour();
 	processors_differ();
 	remove_tree_at(AT_FDCWD, cache);
 	return tap_done();
