@@ -11,6 +11,7 @@
 #include "vm/qmp.h"
 #include "vm/state.h"
 #include "vm/template.h"
+#include "vm/tsc.h"
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
 #define VM_FILE_MIN (1u << 20)   /* that QEMU may write where it has none to write */
@@ -30,6 +31,7 @@ struct vm_host {
 	char processor[PROCESSOR_HEX];
 	struct vm_kernel kernel;
 	bool kvm;
+	uint64_t tsc_khz; /* 0: the machine needs no word of it */
 	unsigned cpus;
 	uint64_t memory, swap;
 	bool disks; /* its root is on a disk of its own */

@@ -32,6 +32,7 @@ static struct template_id identify(const struct vm_host *h)
 				    .append = h->append,
 				    .processor = h->processor,
 				    .kvm = h->kvm,
+				    .tsc_mhz = tsc_mhz(h->tsc_khz),
 				    .cpus = h->cpus,
 				    .memory = h->memory,
 				    .swap = h->swap,
@@ -54,7 +55,7 @@ void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h)
 	m->kernel = strrchr(h->kernel.image, '/') + 1;
 	m->initramfs = strrchr(h->kernel.initramfs, '/') + 1;
 	m->append = h->append[0] ? h->append : NULL;
-	m->tsc_khz = h->kvm ? 0 : qemu_tsc_khz();
+	m->tsc_khz = h->tsc_khz;
 }
 
 /* The guest sends one byte when it is ready; or the monitor ends. */

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FORMAT 5 /* of the machine: devices, ports, kernel command line */
+#define FORMAT 6 /* of the machine: devices, ports, kernel command line */
 #define FOLDER "templates"
 #define INFO "info.json"
 #define MAKING ".making"
@@ -53,8 +53,9 @@ static void make_key(char key[TEMPLATE_KEY_HEX], const struct template_id *id)
 	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
 	char text[2048];
 	int n = snprintf(text, sizeof(text),
-			 "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%d\n%s\n%s\n%s\n", FORMAT,
-			 id->digest, id->qemu, id->kvm ? "kvm" : "tcg", id->cpus,
+			 "%d\n%s\n%s\n%s\n%llu\n%u\n%llu\n%llu\n%d\n%s\n%s\n%s\n", FORMAT,
+			 id->digest, id->qemu, id->kvm ? "kvm" : "tcg",
+			 (unsigned long long)id->tsc_mhz, id->cpus,
 			 (unsigned long long)id->memory, (unsigned long long)id->swap,
 			 id->disks, id->append, id->processor, id->begun);
 
@@ -466,7 +467,7 @@ int template_remove(const char *cache_dir, const char *key, struct cove_error *e
 			    n ? "more than one begins so" : "no such");
 	}
 	while (d && (e = readdir(d))) {
-		if (!key && is_key_with(e->d_name, FORGONE))
+		if (is_key_with(e->d_name, FORGONE))
 			unlinkat(dirfd(d), e->d_name, 0);
 		if (is_key(e->d_name) && strncmp(e->d_name, want, strlen(want)) == 0 &&
 		    !remove_idle(dirfd(d), e->d_name, HELD_MS))

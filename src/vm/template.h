@@ -28,6 +28,7 @@ struct template_id {
 	const char *append;    /* what the kernel was told besides */
 	const char *processor; /* the host's: a machine does not change it unnoticed */
 	bool kvm;
+	uint64_t tsc_mhz; /* what it was told of the host's counter; 0: nothing */
 	unsigned cpus;
 	uint64_t memory, swap; /* bytes */
 	bool disks;            /* see vm/qemu.h */
@@ -73,7 +74,7 @@ void template_sweep(const char *cache_dir, const struct template_id *id);
 /* [{"key","kernel","cpus","memoryMiB","accelerator","qemu","bytes","madeAt"}] */
 json_t *template_list(const char *cache_dir, struct cove_error *err);
 /* key may be cut short if it is unique; NULL: all. Returns how many. One that a start
- * goes on from at this moment is waited for. */
+ * goes on from at this moment is waited for. Nothing is forgone any more after. */
 int template_remove(const char *cache_dir, const char *key, struct cove_error *err);
 
 #endif

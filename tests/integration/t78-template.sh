@@ -56,6 +56,28 @@ ok 'whoever comes within the hour does not wait for that again' '
 	same ran "$(COVE_KERNEL_ARGS=cove.test=hangs run $small -- sh -c "echo ran" 2>"$T/err")"
 	! grep -e once -e shell "$T/err" || exit 1
 	ls "$D" | grep -q forgone'
+ok 'unless somebody removes what was made instead' '
+	[ "$(id -u)" = 0 ] || lacks "needs root: mounts over a program of the host"
+	for k in $(keys); do
+		[ "$(jq -r .memoryMiB "$D/$k/info.json")" != 128 ] || cove image rm "$k"
+	done
+	! ls "$D" | grep forgone || exit 1
+	same ran "$(COVE_KERNEL_ARGS=cove.test=hangs run $small -- sh -c "echo ran" 2>"$T/err")"
+	same 1 "$(grep -c once "$T/err")"
+	has "$(ls "$D"/*)" tables'
+ok 'a host whose counter runs at another rate has templates of its own, and the next boot keeps its own' '
+	[ -e "$COVE_HOME/cache/tsc" ] || lacks "machines here are not emulated: they are told nothing of it"
+	run $small -- true 2>/dev/null
+	n=$(keys | wc -l)
+	was=$(cat "$COVE_HOME/cache/tsc")
+	echo "${was% *} $((${was#* } / 2))" >"$COVE_HOME/cache/tsc" # of this boot: it is believed
+	run $small -- true 2>"$T/err"
+	has "$(cat "$T/err")" "booting"
+	same "$((n + 1))" "$(keys | wc -l)"
+	echo "another-boot ${was#* }" >"$COVE_HOME/cache/tsc" # it is measured, and as good as the same
+	run $small -- true 2>"$T/err"
+	! grep booting "$T/err" || exit 1
+	same "$was" "$(cat "$COVE_HOME/cache/tsc")"'
 ok 'the first start of another kind boots once, however many come, and all say so who do it' '
 	pids=
 	for i in 1 2 3 4; do

@@ -77,7 +77,7 @@ static bool is_there(const struct template *t)
 
 static void key_has_everything(void)
 {
-	struct template_id id[11];
+	struct template_id id[12];
 	struct template t[ARRAY_LEN(id)];
 	struct cove_error err = {0};
 	bool all = true;
@@ -93,14 +93,15 @@ static void key_has_everything(void)
 	id[7].swap = 1;
 	id[8].kvm = true;
 	id[9].begun = "1000:1000";
-	id[10].kernel = "only a name to show";
+	id[10].tsc_mhz = 2300;
+	id[11].kernel = "only a name to show";
 	for (size_t i = 0; i < ARRAY_LEN(id); i++)
 		must(template_find(&t[i], cache, &id[i], &err) == 0);
-	for (size_t i = 0; i < 10; i++)
+	for (size_t i = 0; i < 11; i++)
 		for (size_t j = 0; j < i; j++)
 			all = all && strcmp(t[i].key, t[j].key) != 0;
 	OK(all, "what it depends on is in its key");
-	OK(strcmp(t[10].key, t[0].key) == 0, "and what it does not depend on is not");
+	OK(strcmp(t[11].key, t[0].key) == 0, "and what it does not depend on is not");
 }
 
 static void whole_or_not(void)
@@ -208,7 +209,7 @@ static void what_cannot_be_made_is_not_tried_for_an_hour(void)
 	OK(access(path, F_OK) < 0, "and the next sweep forgets it");
 	template_forgo(&t);
 	OK(template_remove(cache, NULL, &err) == 0 && !template_forgone(&t),
-	   "and so does who removes all templates");
+	   "and so does who removes templates");
 }
 
 static void processors_differ(void)
