@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 #include "vm/qemu.h"
+#include "vm/tsc.h"
 
 int main(int argc, char **argv)
 {
@@ -23,7 +24,7 @@ int main(int argc, char **argv)
 	m.kvm = strcmp(argv[1], "kvm") == 0;
 	m.cpus = (unsigned)strtoul(argv[2], NULL, 10);
 	m.memory = strtoull(argv[3], NULL, 10) << 20;
-	m.tsc_khz = m.kvm ? 0 : qemu_tsc_khz();
+	m.tsc_khz = m.kvm ? 0 : tsc_measure();
 	if (qemu_args(&a, &m) < 0)
 		die("qemu_args");
 	for (size_t i = 0; i < a.n; i++)

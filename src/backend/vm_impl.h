@@ -11,6 +11,7 @@
 #include "vm/qmp.h"
 #include "vm/state.h"
 #include "vm/template.h"
+#include "vm/tsc.h"
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
 #define VM_FILE_MIN (1u << 20)   /* that QEMU may write where it has none to write */
@@ -30,6 +31,7 @@ struct vm_host {
 	char processor[PROCESSOR_HEX];
 	struct vm_kernel kernel;
 	bool kvm;
+	uint64_t tsc_khz; /* 0: the machine needs no word of it */
 	unsigned cpus;
 	uint64_t memory, swap;
 	bool disks; /* its root is on a disk of its own */
@@ -130,8 +132,9 @@ int vm_quote(int lifeline, struct cove_error *err);    /* the hint of a failure 
 int vm_boot_failed(int lifeline, struct cove_error *err);
 
 /* vm_template.c: the template for this host and size is there, made if need be. COVE_EIO:
- * there is no place to keep it, and nothing else is known to be wrong. It is held. */
-int vm_template_ensure(struct template *t, const struct vm_host *h,
+ * there is no place to keep it, and nothing else is known to be wrong. It is held. Where
+ * one that has begun cannot be made, it is a bare one, and h->begun is empty after. */
+int vm_template_ensure(struct template *t, struct vm_host *h,
 		       const struct place_config *c, struct cove_error *err);
 void vm_template_discard(struct template *t);
 /* The fields that a template and a machine restored from it have in common. */
@@ -176,8 +179,9 @@ void vm_setup_part(const struct place_config *c, struct wire_out *o);
 
 /* vm_warm.c: the machine of a template, up to where it can be saved: it is set up in part
  * and has run a program; it is quiet, and what cove-fs knows of it is in vm->fs_tables.
- */
+ * vm_warm_ms(): how long that may take where the boot took so long. */
+int64_t vm_warm_ms(int64_t boot_ms);
 int vm_warm(struct place *p, const struct place_config *c, struct vm_channels *ch,
-	    struct cove_error *err);
+	    int64_t limit_ms, struct cove_error *err);
 
 #endif

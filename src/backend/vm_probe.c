@@ -188,6 +188,7 @@ int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error
 	    vm_size(h, c->spec, err) < 0)
 		return wrap(err, "backend vm");
 	h->kvm = have_kvm(c->cache_dir);
+	h->tsc_khz = h->kvm ? 0 : tsc_khz(c->cache_dir);
 	processor_digest(h->processor);
 	vm_begun(h->begun, sizeof(h->begun), c);
 	return 0;

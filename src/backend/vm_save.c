@@ -95,6 +95,7 @@ static json_t *describe(const struct vm_host *h)
 {
 	struct state_machine m = {.kvm = h->kvm,
 				  .tuned = h->kernel.built_in,
+				  .tsc_khz = h->tsc_khz,
 				  .cpus = h->cpus,
 				  .memory = h->memory};
 
@@ -164,6 +165,14 @@ int vm_adopt(struct vm_host *h, const json_t *machine, struct cove_error *err)
 		     "%s",
 		     m.qemu, m.kvm ? "KVM" : "emulation", h->version,
 		     h->kvm ? "KVM" : "emulation");
+		return hint(err, "its files can be restored: --files-only");
+	}
+	if (!tsc_alike(m.tsc_khz, h->tsc_khz)) {
+		fail(err, COVE_EUNSUPPORTED, 0,
+		     "the memory was saved where the processor counts %llu MHz, and here "
+		     "it is %llu: its clock would be wrong",
+		     (unsigned long long)tsc_mhz(m.tsc_khz),
+		     (unsigned long long)tsc_mhz(h->tsc_khz));
 		return hint(err, "its files can be restored: --files-only");
 	}
 	if (check_size(h, &m, err) < 0)

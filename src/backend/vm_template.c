@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
 #define BOOT_MS 300000 /* emulated, on a very busy host; alone it takes 2 s */
 #define SAVE_MS 60000
@@ -31,6 +32,7 @@ static struct template_id identify(const struct vm_host *h)
 				    .append = h->append,
 				    .processor = h->processor,
 				    .kvm = h->kvm,
+				    .tsc_mhz = tsc_mhz(h->tsc_khz),
 				    .cpus = h->cpus,
 				    .memory = h->memory,
 				    .swap = h->swap,
@@ -53,7 +55,7 @@ void vm_machine_boots(struct qemu_machine *m, const struct vm_host *h)
 	m->kernel = strrchr(h->kernel.image, '/') + 1;
 	m->initramfs = strrchr(h->kernel.initramfs, '/') + 1;
 	m->append = h->append[0] ? h->append : NULL;
-	m->tsc_khz = h->kvm ? 0 : qemu_tsc_khz();
+	m->tsc_khz = h->tsc_khz;
 }
 
 /* The guest sends one byte when it is ready; or the monitor ends. */
@@ -108,20 +110,31 @@ static int save(struct qmp *q, const char *dir, struct cove_error *err)
 	return migrate_wait(&m, q, SAVE_MS, err);
 }
 
-/* It is up; what is to be saved of it? */
-static int bring_up(struct place *p, const struct place_config *c, struct vm_channels *ch,
-		    const char *dir, struct cove_error *err)
+static int64_t now_ms(void)
 {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* It is up; what is to be saved of it? *ret_cold: it is, and does not get further. */
+static int bring_up(struct place *p, const struct place_config *c, struct vm_channels *ch,
+		    const char *dir, bool *ret_cold, struct cove_error *err)
+{
+	int64_t began = now_ms();
 	int r = vm_wait_ready(ch->link[0], ch->lifeline[0], err);
 
 	if (r < 0 || !p->vm->host.begun[0])
 		return r;
-	r = vm_warm(p, c, ch, err);
+	r = vm_warm(p, c, ch, vm_warm_ms(now_ms() - began), err);
+	*ret_cold = r < 0 && err->sys != ENOSPC; /* of its memory file */
 	return r < 0 ? r : save_tables(p->vm, dir, err);
 }
 
 static int boot_and_save(struct template *t, const struct vm_host *h,
-			 const struct place_config *c, struct cove_error *err)
+			 const struct place_config *c, bool *ret_cold,
+			 struct cove_error *err)
 {
 	char id[CGROUP_ID_MAX + 1] = "";
 	const struct place_config own = vm_cache_config(c, id);
@@ -141,7 +154,7 @@ static int boot_and_save(struct template *t, const struct vm_host *h,
 	r = vm.fs_tables < 0 ? fail(err, COVE_EIO, errno, "memory for tables")
 			     : vm_launch_cached(&p, &own, &root, &m, &ch, err);
 	if (r == 0)
-		r = bring_up(&p, &own, &ch, t->making, err);
+		r = bring_up(&p, &own, &ch, t->making, ret_cold, err);
 	qmp_init(&q, take_fd(&ch.qmp[0]));
 	if (r == 0)
 		r = save(&q, t->making, err);
@@ -166,7 +179,7 @@ static int check_room(const char *cache_dir, struct cove_error *err)
 }
 
 static int make(struct template *t, const struct vm_host *h, const struct place_config *c,
-		struct cove_error *err)
+		bool *ret_cold, struct cove_error *err)
 {
 	const struct template_id id = identify(h);
 	int r;
@@ -179,11 +192,13 @@ static int make(struct template *t, const struct vm_host *h, const struct place_
 		 h->cpus, (unsigned long long)h->memory >> 20, h->kernel.name);
 	if (kernel_verify(&h->kernel, err) < 0 || template_begin(t, err) < 0)
 		return err->code;
-	r = boot_and_save(t, h, c, err);
+	r = boot_and_save(t, h, c, ret_cold, err);
 	if (r == 0)
 		r = template_commit(t, &id, err);
 	if (r < 0)
 		template_drop(t);
+	if (*ret_cold)
+		template_forgo(t);
 	return r;
 }
 
@@ -201,12 +216,14 @@ static bool ready(const struct template *t, const struct vm_host *h)
 	return is;
 }
 
-int vm_template_ensure(struct template *t, const struct vm_host *h,
-		       const struct place_config *c, struct cove_error *err)
+/* *ret_cold: one that has begun cannot be had, now or for some time. */
+static int ensure(struct template *t, const struct vm_host *h,
+		  const struct place_config *c, bool *ret_cold, struct cove_error *err)
 {
 	const struct template_id id = identify(h);
 	int r = 0;
 
+	*ret_cold = false;
 	if (template_find(t, c->cache_dir, &id, err) < 0)
 		return err->code;
 	if (template_hold(t) && ready(t, h))
@@ -216,12 +233,38 @@ int vm_template_ensure(struct template *t, const struct vm_host *h,
 		return err->code;
 	if (!template_hold(t) || !template_ready(t, &id, &(const char *){NULL})) {
 		template_let_go(t);
-		r = make(t, h, c, err);
+		*ret_cold = h->begun[0] && template_forgone(t);
+		r = *ret_cold ? COVE_ETIMEDOUT : make(t, h, c, ret_cold, err);
 	}
 	if (r == 0 && t->held < 0 && !template_hold(t))
 		r = fail(err, COVE_EIO, 0, "%s is gone", t->dir);
 	template_unlock(t);
-	return r < 0 ? wrap(err, "template") : 0;
+	return r;
+}
+
+/* A shell that hangs must not cost the start: one that waits for its first byte serves
+ * every sandbox. Said by who has waited for it; the others find it so. */
+int vm_template_ensure(struct template *t, struct vm_host *h,
+		       const struct place_config *c, struct cove_error *err)
+{
+	struct cove_error why = {0};
+	bool cold;
+	int r = ensure(t, h, c, &cold, &why);
+
+	if (r < 0 && cold) {
+		if (why.code)
+			log_line(LOG_WARNING,
+				 "backend vm: no template that has run a shell (%s): "
+				 "for an hour one is used that has not",
+				 why.msg);
+		why = (struct cove_error){0};
+		h->begun[0] = '\0';
+		r = ensure(t, h, c, &cold, &why);
+	}
+	if (r == 0)
+		return 0;
+	*err = why;
+	return wrap(err, "template");
 }
 
 void vm_template_discard(struct template *t)

@@ -24,7 +24,12 @@
 #include <string.h>
 #include <time.h>
 
-#define WARM_MS 120000 /* emulated, on a very busy host; alone it takes 1 s */
+/* How long that may take: alone it is half of what the boot took, so ten times as long is
+ * a host that became very busy meanwhile, or a shell that hangs. Then it is given up, and
+ * somebody has waited for it: not for minutes. */
+#define WARM_PER_BOOT 5
+#define WARM_MIN_MS 20000
+#define WARM_MAX_MS 120000
 #define STREAM 1
 
 /* A shell that starts a program: what nearly every command begins with. */
@@ -56,7 +61,7 @@ static int more(struct talk *t)
 	if (link_flush(&t->link) > 0)
 		p[0].events |= POLLOUT;
 	if (left <= 0)
-		return fail(t->err, COVE_ETIMEDOUT, 0, "the guest does not answer");
+		return fail(t->err, COVE_ETIMEDOUT, 0, "the guest does not get ready");
 	if (poll(p, ARRAY_LEN(p), (int)left) < 0 && errno != EINTR)
 		return fail(t->err, COVE_EIO, errno, "poll");
 	if (p[1].revents || (p[0].revents && link_fill(&t->link) < 0))
@@ -155,11 +160,18 @@ static int quiesce(struct talk *t)
 		   : 0;
 }
 
+int64_t vm_warm_ms(int64_t boot_ms)
+{
+	int64_t ms = boot_ms * WARM_PER_BOOT;
+
+	return ms < WARM_MIN_MS ? WARM_MIN_MS : ms > WARM_MAX_MS ? WARM_MAX_MS : ms;
+}
+
 int vm_warm(struct place *p, const struct place_config *c, struct vm_channels *ch,
-	    struct cove_error *err)
+	    int64_t limit_ms, struct cove_error *err)
 {
 	struct talk t = {
-		.lifeline = ch->lifeline[0], .until = now_ms() + WARM_MS, .err = err};
+		.lifeline = ch->lifeline[0], .until = now_ms() + limit_ms, .err = err};
 	int r;
 
 	p->vm->fs_how = "template";

@@ -24,11 +24,6 @@ static int refuse_unsupported(const struct spec *s, struct cove_error *err)
 		return hint(err, "host, rootfs:DIR, tar:FILE, raw:FILE and "
 				 "qcow2:FILE work");
 	}
-	if (spec_image_is_disk(s) && json_array_size(s->provision)) {
-		fail(err, COVE_EUNSUPPORTED, 0,
-		     "provision: not with an image that is a disk");
-		return hint(err, "prepare the image itself, or keep a snapshot");
-	}
 	return 0;
 }
 

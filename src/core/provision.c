@@ -48,9 +48,11 @@ static json_t *inputs_json(const struct spec *s)
 		json_decref(env);
 		return NULL;
 	}
-	return json_pack("{s:s, s:O, s:o, s:s, s:o}", "version", COVE_VERSION, "commands",
-			 s->provision, "image", image_json(s), "user",
-			 s->exec.user ? s->exec.user : "", "env", env);
+	return json_pack(
+		"{s:s, s:O, s:o, s:s, s:o, s:I}", "version", COVE_VERSION, "commands",
+		s->provision, "image", image_json(s), "user",
+		s->exec.user ? s->exec.user : "", "env", env, "disk",
+		(json_int_t)(spec_image_is_disk(s) ? s->resources.disk_bytes : 0));
 }
 
 static int digest(const struct spec *s, char out[DIGEST_HEX], struct cove_error *err)
@@ -216,6 +218,13 @@ int provision_install(struct store *st, const struct spec *s, int record,
 	if (from < 0) {
 		fail(err, COVE_EIO, 0, "what provision made is not in the cache");
 		return hint(err, "start it again: then it is made anew");
+	}
+	if (spec_image_is_disk(s)) {
+		r = remove_tree_at(record, "root");
+		if (r < 0)
+			return fail(err, COVE_EIO, -r, "provision: root");
+		if (copy_part(from, "root", record, "root", err) < 0)
+			return err->code;
 	}
 	if (spec_image_is_tree(s)) {
 		r = remove_tree_at(record, "root");

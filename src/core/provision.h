@@ -4,12 +4,14 @@
  *
  *	HOME/cache/provision/DIGEST/{home,root}	what they made: the home directory and,
  *						with an image, the upper layer of the root
+ *						(of one that is a disk: the disk over it)
  *	HOME/cache/provision/DIGEST.lock	held while they run
  *
  * DIGEST covers the commands, the image, the user, the environment and the version of
- * cove. They run in a sandbox of the same spec, with persistent storage and without
- * mounts. A sandbox gets a copy (blocks shared where the file system can): at its first
- * start with persistent storage, at every start with ephemeral storage.
+ * cove; of an image that is a disk also how large the disk over it is. They run in a
+ * sandbox of the same spec, with persistent storage and without mounts. A sandbox gets a
+ * copy (blocks shared where the file system can): at its first start with persistent
+ * storage, at every start with ephemeral storage.
  */
 #ifndef COVE_CORE_PROVISION_H
 #define COVE_CORE_PROVISION_H

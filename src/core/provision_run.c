@@ -8,8 +8,11 @@
 #include "core/session.h"
 
 #include <ctype.h>
+#include <poll.h>
 #include <stdio.h>
 
+#define GRACE_MS 2000 /* for what commands left running */
+#define TURN_MS 100
 #define TAIL_MAX 300 /* bytes of output that a failure is told with */
 
 struct run {
@@ -186,9 +189,36 @@ static int make_spec(struct spec *ret, const struct spec *s, struct cove_error *
 	return r;
 }
 
+/* A machine with a disk holds what is not written to it yet, until it ends by itself. */
+static int end_machine(struct run *r, struct cove_error *err)
+{
+	const struct place *p = &r->box.place;
+	struct pollfd end = {.fd = p->pidfd, .events = POLLIN};
+	int64_t until = now_ms() + GRACE_MS + p->sync_ms;
+	struct cove_error ignored = {0};
+	uint8_t payload[16];
+	struct wire_out o;
+
+	if (!p->sync_ms)
+		return 0;
+	wire_out_init(&o, payload, sizeof(payload));
+	wire_put_u32(&o, WIRE_A_TIMEOUT_MS, GRACE_MS);
+	if (link_send(session_link(r->session), WIRE_SHUTDOWN, 0, 0, payload, o.len) < 0)
+		return fail(err, COVE_EIO, 0, "provision: the machine's link");
+	while (!session_gone(r->session) && now_ms() < until)
+		if (session_turn(r->session, TURN_MS, &ignored) < 0)
+			break;
+	while (now_ms() < until)
+		if (poll(&end, 1, TURN_MS) > 0)
+			return 0;
+	return fail(err, COVE_ETIMEDOUT, 0,
+		    "provision: the machine does not write out its disk");
+}
+
 /* After the guest is gone: nobody writes there any more. */
 static int keep_results(struct run *r, int to, struct cove_error *err)
 {
+	bool disk = spec_image_is_disk(&r->box.spec);
 	char path[SPEC_NAME_MAX + 32];
 	int boxes = r->box.store->boxes;
 
@@ -196,8 +226,9 @@ static int keep_results(struct run *r, int to, struct cove_error *err)
 	snprintf(path, sizeof(path), "%s/home", r->box.name);
 	if (renameat(boxes, path, to, "home") < 0)
 		return fail(err, COVE_EIO, errno, "keep what provision made");
-	snprintf(path, sizeof(path), "%s/root/upper", r->box.name);
-	if (spec_image_is_tree(&r->box.spec) && renameat(boxes, path, to, "root") < 0)
+	snprintf(path, sizeof(path), disk ? "%s/root" : "%s/root/upper", r->box.name);
+	if ((disk || spec_image_is_tree(&r->box.spec)) &&
+	    renameat(boxes, path, to, "root") < 0)
 		return fail(err, COVE_EIO, errno, "keep what provision made");
 	return 0;
 }
@@ -226,6 +257,8 @@ int provision_run(struct store *st, const struct spec *s, int to,
 	}
 	if (ret == 0)
 		ret = run_all(r, s->provision, err);
+	if (ret == 0)
+		ret = end_machine(r, err);
 	session_free(r->session);
 	if (ret == 0)
 		ret = keep_results(r, to, err);

@@ -6,12 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
-#define TSC_SAMPLE_NS 50000000
 
 /* What a guest of ours does not need, and what its start waits for longest under
  * emulation; each was measured. cmos_init: there is no clock to ask, and the port is
@@ -247,34 +241,3 @@ int qemu_args(struct qemu_args *a, const struct qemu_machine *m)
 	a->v[a->n] = NULL;
 	return a->full ? -1 : 0;
 }
-
-/* ---- the host ------------------------------------------------------------------- */
-
-#if defined(__x86_64__)
-static uint64_t sample(uint64_t *ret_ns)
-{
-	struct timespec t;
-	uint64_t before = __rdtsc(), after;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	after = __rdtsc();
-	*ret_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-	return before + (after - before) / 2;
-}
-
-uint64_t qemu_tsc_khz(void)
-{
-	struct timespec nap = {0, TSC_SAMPLE_NS};
-	uint64_t t0, t1, c0 = sample(&t0), c1;
-
-	while (nanosleep(&nap, &nap) < 0)
-		;
-	c1 = sample(&t1);
-	return (uint64_t)((double)(c1 - c0) * 1e6 / (double)(t1 - t0) + 0.5);
-}
-#else
-uint64_t qemu_tsc_khz(void)
-{
-	return 0;
-}
-#endif

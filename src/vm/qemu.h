@@ -70,7 +70,4 @@ int qemu_version(const char *path, const char *cache_dir, char version[QEMU_VERS
 /* COVE_KERNEL_ARGS: what the user wants every guest kernel to be told; "" if nothing. */
 int qemu_append(char append[QEMU_APPEND_MAX], struct cove_error *err);
 
-/* How fast the time stamp counter of this processor runs; takes a moment. 0: unknown. */
-uint64_t qemu_tsc_khz(void);
-
 #endif

@@ -14,8 +14,9 @@
 
 json_t *state_machine_json(const struct state_machine *m)
 {
-	return json_pack("{s:s, s:b, s:b, s:i, s:I, s:s, s:s}", "qemu", m->qemu, "kvm",
-			 m->kvm, "tuned", m->tuned, "cpus", (int)m->cpus, "memory",
+	return json_pack("{s:s, s:b, s:b, s:I, s:i, s:I, s:s, s:s}", "qemu", m->qemu,
+			 "kvm", m->kvm, "tuned", m->tuned, "tscKhz",
+			 (json_int_t)m->tsc_khz, "cpus", (int)m->cpus, "memory",
 			 (json_int_t)m->memory, "kernel", m->kernel, "digest", m->digest);
 }
 
@@ -33,12 +34,14 @@ int state_machine_parse(struct state_machine *m, const json_t *o)
 {
 	json_int_t cpus = json_integer_value(json_object_get(o, "cpus"));
 	json_int_t memory = json_integer_value(json_object_get(o, "memory"));
+	json_int_t khz = json_integer_value(json_object_get(o, "tscKhz"));
 
-	if (cpus < 1 || cpus > 1024 || memory < 1 << 20)
+	if (cpus < 1 || cpus > 1024 || memory < 1 << 20 || khz < 0)
 		return -EBADMSG;
 	*m = (struct state_machine){
 		.kvm = json_is_true(json_object_get(o, "kvm")),
 		.tuned = json_is_true(json_object_get(o, "tuned")),
+		.tsc_khz = (uint64_t)khz,
 		.cpus = (unsigned)cpus,
 		.memory = (uint64_t)memory,
 	};

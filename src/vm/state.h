@@ -22,7 +22,8 @@
 struct state_machine {
 	char qemu[STATE_QEMU_MAX]; /* version */
 	bool kvm;
-	bool tuned; /* see vm/qemu.h */
+	bool tuned;       /* see vm/qemu.h */
+	uint64_t tsc_khz; /* the host's, where it counts on that; 0: unknown */
 	unsigned cpus;
 	uint64_t memory; /* bytes */
 	/* What it booted once, which need not be here any more. */

@@ -15,15 +15,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FORMAT 5 /* of the machine: devices, ports, kernel command line */
+#define FORMAT 6 /* of the machine: devices, ports, kernel command line */
 #define FOLDER "templates"
 #define INFO "info.json"
 #define MAKING ".making"
+#define FORGONE ".forgone"
 #define NAP_MS 20
 #define HELD_MS 20000 /* how long a start may hold one that is to be removed */
 /* One that nothing here would look for is kept for so long after its last use: two
  * versions of cove, used in turns, do not throw away each other's. */
 #define STALE_S 3600
+#define FORGONE_S 3600
 #define STATE_MAX (64u << 20) /* it is about 160 KiB */
 
 static void hex(char *out, const unsigned char *bytes, size_t n)
@@ -51,8 +53,9 @@ static void make_key(char key[TEMPLATE_KEY_HEX], const struct template_id *id)
 	unsigned char hash[(TEMPLATE_KEY_HEX - 1) / 2];
 	char text[2048];
 	int n = snprintf(text, sizeof(text),
-			 "%d\n%s\n%s\n%s\n%u\n%llu\n%llu\n%d\n%s\n%s\n%s\n", FORMAT,
-			 id->digest, id->qemu, id->kvm ? "kvm" : "tcg", id->cpus,
+			 "%d\n%s\n%s\n%s\n%llu\n%u\n%llu\n%llu\n%d\n%s\n%s\n%s\n", FORMAT,
+			 id->digest, id->qemu, id->kvm ? "kvm" : "tcg",
+			 (unsigned long long)id->tsc_mhz, id->cpus,
 			 (unsigned long long)id->memory, (unsigned long long)id->swap,
 			 id->disks, id->append, id->processor, id->begun);
 
@@ -226,6 +229,33 @@ void template_drop(struct template *t)
 	remove_tree_at(AT_FDCWD, t->dir);
 }
 
+static bool is_young(int dir, const char *path)
+{
+	struct stat st;
+
+	return fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_mtime > time(NULL) - FORGONE_S;
+}
+
+void template_forgo(struct template *t)
+{
+	char path[4300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s" FORGONE, t->dir);
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	close_fd(&fd);
+}
+
+bool template_forgone(const struct template *t)
+{
+	char path[4300];
+
+	snprintf(path, sizeof(path), "%s" FORGONE, t->dir);
+	return is_young(AT_FDCWD, path);
+}
+
 static int sync_one(int dir, const char *name)
 {
 	cleanup_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -332,10 +362,10 @@ static bool is_stale(int dir, const char *name, const struct template_id *id)
 	return stale;
 }
 
-static bool is_making(const char *name)
+static bool is_key_with(const char *name, const char *end)
 {
-	return strlen(name) == TEMPLATE_KEY_HEX - 1 + strlen(MAKING) &&
-	       strcmp(name + TEMPLATE_KEY_HEX - 1, MAKING) == 0;
+	return strlen(name) == TEMPLATE_KEY_HEX - 1 + strlen(end) &&
+	       strcmp(name + TEMPLATE_KEY_HEX - 1, end) == 0;
 }
 
 void template_sweep(const char *cache_dir, const struct template_id *id)
@@ -344,8 +374,11 @@ void template_sweep(const char *cache_dir, const struct template_id *id)
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		if (is_making(e->d_name))
+		if (is_key_with(e->d_name, MAKING))
 			sweep_one(dirfd(d), e->d_name);
+		else if (is_key_with(e->d_name, FORGONE) &&
+			 !is_young(dirfd(d), e->d_name))
+			unlinkat(dirfd(d), e->d_name, 0);
 		else if (is_key(e->d_name) && is_stale(dirfd(d), e->d_name, id))
 			remove_idle(dirfd(d), e->d_name, 0);
 	}
@@ -433,11 +466,14 @@ int template_remove(const char *cache_dir, const char *key, struct cove_error *e
 		return fail(err, n ? COVE_EINVAL : COVE_ENOENT, 0, "template %s: %s", key,
 			    n ? "more than one begins so" : "no such");
 	}
-	while (d && (e = readdir(d)))
+	while (d && (e = readdir(d))) {
+		if (is_key_with(e->d_name, FORGONE))
+			unlinkat(dirfd(d), e->d_name, 0);
 		if (is_key(e->d_name) && strncmp(e->d_name, want, strlen(want)) == 0 &&
 		    !remove_idle(dirfd(d), e->d_name, HELD_MS))
 			n = fail(err, COVE_ESTATE, 0, "template %.12s: a start uses it",
 				 e->d_name);
+	}
 	if (d)
 		closedir(d);
 	return n;

@@ -28,6 +28,7 @@ struct template_id {
 	const char *append;    /* what the kernel was told besides */
 	const char *processor; /* the host's: a machine does not change it unnoticed */
 	bool kvm;
+	uint64_t tsc_mhz; /* what it was told of the host's counter; 0: nothing */
 	unsigned cpus;
 	uint64_t memory, swap; /* bytes */
 	bool disks;            /* see vm/qemu.h */
@@ -62,6 +63,9 @@ int template_begin(struct template *t, struct cove_error *err);
 int template_commit(struct template *t, const struct template_id *id,
 		    struct cove_error *err);
 void template_drop(struct template *t); /* a broken one, or a half-made one */
+/* Under the lock: it cannot be made, and for an hour nobody is to try again. */
+void template_forgo(struct template *t);
+bool template_forgone(const struct template *t);
 /* What makers that were killed left behind, of any key; and templates of this kernel's
  * name, of another QEMU, of another guest or for another processor: nothing that is here
  * now would look for them. Those that are held stay. */
@@ -70,7 +74,7 @@ void template_sweep(const char *cache_dir, const struct template_id *id);
 /* [{"key","kernel","cpus","memoryMiB","accelerator","qemu","bytes","madeAt"}] */
 json_t *template_list(const char *cache_dir, struct cove_error *err);
 /* key may be cut short if it is unique; NULL: all. Returns how many. One that a start
- * goes on from at this moment is waited for. */
+ * goes on from at this moment is waited for. Nothing is forgone any more after. */
 int template_remove(const char *cache_dir, const char *key, struct cove_error *err);
 
 #endif

@@ -67,6 +67,27 @@ box a --allow good.test --allow '*.bad.test' --allow '*.mix.test' --allow '*.fli
 	--allow odd.test --allow leak.test --allow case.test || exit 1
 asked() { cut -d' ' -f2 "$T/dns.log" | sort -u | paste -sd' '; }
 
+ok 'control: a refusal that is late every time counts as none, one that is late once does not' '
+	cat >"$T/late.py" <<"END"
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import egress_try as e
+def late(times):
+    def attempt():
+        times.pop() and time.sleep(0.3)
+        raise ConnectionResetError
+    return attempt
+e.refused("once", late([False, True]), limit=0.2)
+assert e.failures == 0
+e.refused("every time", late([True] * 3), limit=0.2)
+assert e.failures == 1
+e.refused("late, then through", iter([None, b"UPSTREAM"]).__next__, limit=-1)
+assert e.failures == 2
+print(e.LIMIT)
+END
+	out=$(PYTHONDONTWRITEBYTECODE=1 python3 "$T/late.py" "$P")
+	echo "$out"
+	! have PROCESS || same 1.0 "$(echo "$out" | tail -n 1)"'
 ok 'control: from the host these addresses answer' '
 	for a in 127.0.0.1 127.8.8.8 10.1.2.3 172.16.0.9 169.254.169.254 100.64.0.9 100.100.100.200 168.63.129.16 \
 		45.45.0.254 "[::1]" "[fd00::1]" "[fd00:ec2::254]" "[64:ff9b::7f00:1]" "[64:ff9b:1::a01:203]" \

@@ -8,7 +8,7 @@ opened and misbehaves where the path says so. other.test may not be reached; it 
 import ssl
 import time
 
-from egress_try import MARK, check, client_tls, dial, dial_tls, get, get_tls, honest, main, read_all, refused, request, talk, whole
+from egress_try import MARK, check, client_tls, dial, dial_tls, get, get_tls, honest, main, read_all, refused, request, talk, timed, whole
 
 OTHER = "other.test"
 
@@ -184,12 +184,14 @@ def smuggle(kind, host):
     honest("a body in chunks", send_to, open_it, chunked)
     honest("two requests in one write", send_twice, open_it, length + chunked)
     for title, data in smugglers(host):
-        begin = time.monotonic()
-        with open_it() as s:
-            end, got = answer_and_more(s, data)
-        took = time.monotonic() - begin
+        (end, got), took = timed(lambda d=data: answer_to(open_it, d), lambda r: b"GET /smuggled" in r[1], 1)
         check(f"{title}: {end} in {took * 1000:.0f} ms", b"GET /smuggled" not in got and took < 1, got)
     honest("still", send_to, open_it, length)
+
+
+def answer_to(open_it, data):
+    with open_it() as s:
+        return answer_and_more(s, data)
 
 
 def answer_and_more(s, data):

@@ -11,6 +11,7 @@ import sys
 import time
 
 LIMIT = 1.0  # seconds: a refusal does not take longer
+TRIES = 3  # of which one has to be in time: a host stands still for a moment now and then
 PATIENCE = 4.0
 OWN_KERNEL = False  # a machine: net_attack.sh says so
 MARK = b"UPSTREAM"
@@ -29,12 +30,22 @@ def verdict(fn, *args):
     return (THROUGH if MARK in text else REFUSED), repr(text[:200])
 
 
+def timed(fn, settled, limit=LIMIT):
+    """What fn gave and how long that took: the first time that was in time, or settled it anyhow."""
+    for _ in range(TRIES):
+        begin = time.monotonic()
+        got = fn()
+        took = time.monotonic() - begin
+        if took < limit or settled(got):
+            break
+        print(f"    after {took * 1000:.0f} ms, which is too long")
+    return got, took
+
+
 def expect(want, title, fn, *args, limit=LIMIT):
-    """The attempt ends as it should, in time."""
+    """The attempt ends as it should, each time that it is made, and once in time."""
     global failures
-    begin = time.monotonic()
-    got, detail = verdict(fn, *args)
-    took = time.monotonic() - begin
+    (got, detail), took = timed(lambda: verdict(fn, *args), lambda r: r[0] != want or want == THROUGH, limit)
     good = got == want and (took < limit or want == THROUGH)
     failures += not good
     print(f"{'ok ' if good else 'BAD'} {title}: {got} in {took * 1000:.0f} ms {'' if good else detail}")

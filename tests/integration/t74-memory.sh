@@ -31,6 +31,30 @@ i=0
 while :; do i=$((i + 1)); echo $i >/tmp/count; echo $i >&3; sleep 0.1; done
 END
 
+save_pipe() { # NAME: that QEMU writes to, when there is one
+	until save_pipe=$(find "$COVE_HOME" -path "*/$1/save.memory" -type p) && [ -n "$save_pipe" ]; do sleep 0.05; done
+	echo "$save_pipe"
+}
+# A save that somebody else keeps open, with a byte now and then: it is given up after minutes, so
+# what became of it is looked at in the end. They have a state directory of their own.
+stuck() { # NAME SECONDS
+	cove create "$1" --no-mounts --memory 128MiB && cove start "$1" || return 1
+	(exec 9>"$(save_pipe "$1")" && while last=$(date +%s) && printf x >&9; do
+		sleep "$2"
+		[ $(($(date +%s) - last)) -lt 15 ] || : >"$T/$1.still"
+	done) 2>/dev/null &
+	(rc=0; cove snapshot --with-memory "$1" a 2>"$T/$1.err" || rc=$?; echo $rc >"$T/$1.rc") &
+}
+given_up() { # NAME REASON
+	wait_for 60 test -s "$T/$1.rc" && same 125 "$(cat "$T/$1.rc")" && has "$(cat "$T/$1.err")" "$2" &&
+		same "" "$(cove snapshots -q "$1")" && cove exec "$1" -- true && cove rm -f "$1"
+}
+ok 'two saves that will not end begin' '
+	machine
+	export COVE_HOME="$T/d"
+	new_home "$COVE_HOME"
+	stuck mute 30 && stuck drip 5'
+
 ok 'a paused sandbox holds still, says so, and takes no command' '
 	cove create box . $size
 	cove start box
@@ -215,14 +239,19 @@ ok 'a machine of another size is refused; the limit of processes goes along' '
 		was=$(cove inspect box | jq -r "[.. | .cpus? // empty][0]"); [ "$was" -ne 1 ]
 		cove set box --cpus 1; refused "resources.cpus"; cove set box --cpus "$was"
 	fi
+	if [ -e "$COVE_HOME/cache/tsc" ]; then # an emulated one counts with the host
+		was=$(cat "$COVE_HOME/cache/tsc")
+		echo "${was% *} $((${was#* } / 2))" >"$COVE_HOME/cache/tsc"
+		refused "its clock would be wrong"; has "$(cat "$T/err")" "files-only"
+		echo "$was" >"$COVE_HOME/cache/tsc"
+	fi
 	cove set box --pids 77
 	cove restore --yes box r1
 	has "$(in_box box grep "Max processes" /proc/self/limits)" " 77 "
 	cove stop box; cove set box --pids 512'
 # It takes over the pipe that QEMU writes to, and has no end.
 flood() {
-	until flood_pipe=$(find "$COVE_HOME" -name save.memory -type p) && [ -n "$flood_pipe" ]; do sleep 0.05; done
-	exec timeout 300 cat /dev/zero >"$flood_pipe"
+	exec timeout 300 cat /dev/zero >"$(save_pipe endless)"
 }
 ok 'a save that does not end is cut off, and nothing is left of it' '
 	machine
@@ -368,4 +397,16 @@ ok 'a machine that is slow to stop is waited for, and its keeper listens' '
 	wait $saved
 	in_box box true'
 cove rm -f box >/dev/null 2>&1
+ok 'a save in which nothing comes is given up' '
+	machine
+	export COVE_HOME="$T/d"
+	given_up mute "save: QEMU writes nothing"'
+ok 'and so is one in which something comes for ever, if slowly' '
+	machine
+	export COVE_HOME="$T/d"
+	given_up drip "save: QEMU does not end" || {
+		cove rm -f drip
+		[ -e "$T/drip.still" ] || exit 1
+		lacks "this host stood still for longer than a save may"
+	}'
 done_testing

@@ -185,6 +185,46 @@ ok 'over another image it does not start; reset begins anew' '
 	cove rm -q -f d
 	same "$sum" "$(sha256sum <"$T/whole.img")"'
 
+# ---- provisioning --------------------------------------------------------------------------
+cat >"$T/p.yaml" <<END
+image: raw:$T/whole.img
+exec: {user: root}
+resources: {cpus: 1, memoryMiB: 256, diskGiB: 0.0625}
+provision:
+- echo made >/etc/made; echo in >\$HOME/in; echo x >>/etc/runs
+- [/bin/rm, /bin/ls]
+END
+layers() { find "$COVE_HOME/cache/provision" -name disk | wc -l; }
+ok 'what provision writes to the disk is there, in every sandbox of the same spec, and was run once' '
+	for i in 1 2; do
+		cove run -q --rm --no-mounts --spec "$T/p.yaml" -- sh -c "
+			cat /etc/made /etc/which \$HOME/in /etc/runs; [ ! -e /bin/ls ] && echo gone; echo worse >/etc/made" >"$T/out.$i" 2>"$T/e" || { cat "$T/e"; exit 1; }
+		same "made one in x gone" "$(tr "\n" " " <"$T/out.$i" | sed "s/ $//")"
+	done
+	same 1 "$(layers)"
+	same "$sum" "$(sha256sum <"$T/whole.img")"
+	[ "$(du -sm "$COVE_HOME/cache/provision" | cut -f1)" -lt 40 ]'
+ok 'one that stays gets it once, and again after a reset' '
+	cove create -q p --no-mounts --storage persistent --spec "$T/p.yaml"
+	cove start -q p
+	cove exec p -- sh -c "cat /etc/made; echo mine >/etc/made"
+	cove stop -q p && cove start -q p
+	same mine "$(cove exec p -- cat /etc/made)"
+	cove stop -q p && cove reset -y -q p && cove start -q p
+	same made "$(cove exec p -- cat /etc/made)"
+	cove rm -q -f p
+	same 1 "$(layers)"'
+ok 'a larger disk is another, and so is another image; what fails leaves nothing' '
+	same made "$(cove run -q --rm --no-mounts --disk 80MiB --spec "$T/p.yaml" -- cat /etc/made)"
+	same 2 "$(layers)"
+	touch -d "2002-02-02" "$T/whole.img"
+	same made "$(cove run -q --rm --no-mounts --spec "$T/p.yaml" -- cat /etc/made)"
+	same 3 "$(layers)"
+	sed -i "s,/bin/rm,/bin/none," "$T/p.yaml"
+	rc_is 125 cove run -q --rm --no-mounts --spec "$T/p.yaml" -- true 2>"$T/e"
+	has "$(cat "$T/e")" "provision 2/2"
+	same 3 "$(layers)"'
+
 # ---- memory --------------------------------------------------------------------------------
 ok 'processors, memory and swap are what was asked for; memory that is freed goes back' '
 	cove create -q m --no-mounts --cpus 1 --memory 512MiB --swap 64MiB

@@ -39,6 +39,45 @@ ok 'what the host has put in the place of a program since is what runs' '
 	run -- /bin/true
 	same another "$(unshare -m sh -c "mount --bind $T/another /usr/bin/true && exec $COVE_BIN run --rm --no-mounts -- /bin/true")"
 	same "" "$(run -- /bin/true)"'
+ok 'a shell of the host that hangs costs a start half a minute, not the start' '
+	[ "$(id -u)" = 0 ] || lacks "needs root: mounts over a program of the host"
+	printf "#!/usr/bin/perl\nsleep 100000;\n" >"$T/hangs"
+	chmod 755 "$T/hangs"
+	n=$(keys | wc -l)
+	start=$(date +%s)
+	COVE_KERNEL_ARGS=cove.test=hangs unshare -m sh -c "mount --bind $T/hangs $(readlink -f /bin/sh) &&
+		exec $COVE_BIN run --rm --no-mounts $small -- echo ran" >"$T/out" 2>"$T/err" || { cat "$T/err"; exit 1; }
+	same ran "$(cat "$T/out")"
+	has "$(cat "$T/err")" "no template that has run a shell (its machine: the guest does not get ready)"
+	[ $(($(date +%s) - start)) -lt "$(slow 20)" ]
+	same "$((n + 1))" "$(keys | wc -l)"'
+ok 'whoever comes within the hour does not wait for that again' '
+	[ "$(id -u)" = 0 ] || lacks "needs root: mounts over a program of the host"
+	same ran "$(COVE_KERNEL_ARGS=cove.test=hangs run $small -- sh -c "echo ran" 2>"$T/err")"
+	! grep -e once -e shell "$T/err" || exit 1
+	ls "$D" | grep -q forgone'
+ok 'unless somebody removes what was made instead' '
+	[ "$(id -u)" = 0 ] || lacks "needs root: mounts over a program of the host"
+	for k in $(keys); do
+		[ "$(jq -r .memoryMiB "$D/$k/info.json")" != 128 ] || cove image rm "$k"
+	done
+	! ls "$D" | grep forgone || exit 1
+	same ran "$(COVE_KERNEL_ARGS=cove.test=hangs run $small -- sh -c "echo ran" 2>"$T/err")"
+	same 1 "$(grep -c once "$T/err")"
+	has "$(ls "$D"/*)" tables'
+ok 'a host whose counter runs at another rate has templates of its own, and the next boot keeps its own' '
+	[ -e "$COVE_HOME/cache/tsc" ] || lacks "machines here are not emulated: they are told nothing of it"
+	run $small -- true 2>/dev/null
+	n=$(keys | wc -l)
+	was=$(cat "$COVE_HOME/cache/tsc")
+	echo "${was% *} $((${was#* } / 2))" >"$COVE_HOME/cache/tsc" # of this boot: it is believed
+	run $small -- true 2>"$T/err"
+	has "$(cat "$T/err")" "booting"
+	same "$((n + 1))" "$(keys | wc -l)"
+	echo "another-boot ${was#* }" >"$COVE_HOME/cache/tsc" # it is measured, and as good as the same
+	run $small -- true 2>"$T/err"
+	! grep booting "$T/err" || exit 1
+	same "$was" "$(cat "$COVE_HOME/cache/tsc")"'
 ok 'the first start of another kind boots once, however many come, and all say so who do it' '
 	pids=
 	for i in 1 2 3 4; do

@@ -49,8 +49,8 @@ vm_use() {
 }
 
 vm_home() { # DIR
-	# That machines are emulated here has been said.
-	mkdir -m 700 "$1/cache" && { cp "$vm_dir"/cache/kvm* "$1/cache/" 2>/dev/null || true; } &&
+	# That machines are emulated here has been said, and the host's counter measured.
+	mkdir -m 700 "$1/cache" && { cp "$vm_dir"/cache/kvm* "$vm_dir"/cache/tsc "$1/cache/" 2>/dev/null || true; } &&
 		ln -s "$vm_dir/kernels" "$1/kernels" &&
 		ln -s "$vm_dir/cache/templates" "$1/cache/templates"
 }

@@ -183,6 +183,7 @@ static void a_state_is_three_parts(void)
 	cleanup_fd int tables = memfd_create("tables", MFD_CLOEXEC);
 	cleanup_fd int copy = memfd_create("copy", MFD_CLOEXEC);
 	struct state_machine m = {.qemu = "7.2",
+				  .tsc_khz = 2300000,
 				  .cpus = 2,
 				  .memory = 1 << 28,
 				  .kernel = "6.1.0-x",
@@ -206,7 +207,8 @@ static void a_state_is_three_parts(void)
 		   state_machine_parse(&back, json_object_get(got, "machine")) == 0 &&
 		   strcmp(back.kernel, "6.1.0-x") == 0 &&
 		   strcmp(back.digest, "abc") == 0 && back.cpus == 2 &&
-		   back.memory == 1 << 28 && strcmp(back.qemu, "7.2") == 0,
+		   back.tsc_khz == 2300000 && back.memory == 1 << 28 &&
+		   strcmp(back.qemu, "7.2") == 0,
 	   "the machine comes back");
 	OK(pread(copy, small, 8, 0) == 7 && memcmp(small, "tables!", 7) == 0, "tables");
 	OK(seal_read(&s, rest, sizeof(rest)) == 6 && memcmp(rest, "stream", 6) == 0,

@@ -57,14 +57,17 @@ static void make(struct template *t, const struct template_id *id)
 	template_unlock(t);
 }
 
+static const struct timespec *an_hour_ago(void)
+{
+	static struct timespec old[2];
+
+	old[0].tv_sec = old[1].tv_sec = time(NULL) - 7200;
+	return old;
+}
+
 static void age(const struct template *t)
 {
-	const struct timespec old[2] = {
-		{time(NULL) - 7200, 0},
-                {time(NULL) - 7200, 0}
-        };
-
-	must(utimensat(AT_FDCWD, t->dir, old, 0) == 0);
+	must(utimensat(AT_FDCWD, t->dir, an_hour_ago(), 0) == 0);
 }
 
 static bool is_there(const struct template *t)
@@ -74,7 +77,7 @@ static bool is_there(const struct template *t)
 
 static void key_has_everything(void)
 {
-	struct template_id id[11];
+	struct template_id id[12];
 	struct template t[ARRAY_LEN(id)];
 	struct cove_error err = {0};
 	bool all = true;
@@ -90,14 +93,15 @@ static void key_has_everything(void)
 	id[7].swap = 1;
 	id[8].kvm = true;
 	id[9].begun = "1000:1000";
-	id[10].kernel = "only a name to show";
+	id[10].tsc_mhz = 2300;
+	id[11].kernel = "only a name to show";
 	for (size_t i = 0; i < ARRAY_LEN(id); i++)
 		must(template_find(&t[i], cache, &id[i], &err) == 0);
-	for (size_t i = 0; i < 10; i++)
+	for (size_t i = 0; i < 11; i++)
 		for (size_t j = 0; j < i; j++)
 			all = all && strcmp(t[i].key, t[j].key) != 0;
 	OK(all, "what it depends on is in its key");
-	OK(strcmp(t[10].key, t[0].key) == 0, "and what it does not depend on is not");
+	OK(strcmp(t[11].key, t[0].key) == 0, "and what it does not depend on is not");
 }
 
 static void whole_or_not(void)
@@ -182,6 +186,32 @@ static void stale_ones_go(void)
 	OK(!is_there(&t) && !is_there(&keep), "those of a kernel that changed are not");
 }
 
+static void what_cannot_be_made_is_not_tried_for_an_hour(void)
+{
+	struct template_id bare = base, begun = base;
+	struct cove_error err = {0};
+	struct template t, other;
+	char path[4300];
+
+	begun.begun = "1000:1000";
+	must(template_find(&t, cache, &begun, &err) == 0);
+	must(template_find(&other, cache, &bare, &err) == 0);
+	snprintf(path, sizeof(path), "%s.forgone", t.dir);
+	OK(!template_forgone(&t), "nothing is forgone at first");
+	template_forgo(&t);
+	OK(template_forgone(&t) && !template_forgone(&other),
+	   "one that could not be made is, and no other");
+	template_sweep(cache, &base);
+	OK(template_forgone(&t), "a sweep leaves that");
+	must(utimensat(AT_FDCWD, path, an_hour_ago(), AT_SYMLINK_NOFOLLOW) == 0);
+	OK(!template_forgone(&t), "an hour later it may be tried again");
+	template_sweep(cache, &base);
+	OK(access(path, F_OK) < 0, "and the next sweep forgets it");
+	template_forgo(&t);
+	OK(template_remove(cache, NULL, &err) == 0 && !template_forgone(&t),
+	   "and so does who removes templates");
+}
+
 static void processors_differ(void)
 {
 	static const char one[] = "processor\t: 0\nvendor_id\t: X\nmodel\t\t: 1\n"
@@ -211,6 +241,7 @@ int main(void)
 	one_that_has_begun_needs_its_tables();
 	held_ones_stay();
 	stale_ones_go();
+	what_cannot_be_made_is_not_tried_for_an_hour();
 	processors_differ();
 	remove_tree_at(AT_FDCWD, cache);
 	return tap_done();
