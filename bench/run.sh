@@ -40,7 +40,7 @@ flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Iinclude -Isrc -Ibenc
 		static="musl-gcc -static -isystem $B/musl-include"
 	fi
 	$static $flags bench/floor.c bench/floor_child.c src/os/landlock.c -o "$OUT/floor"
-	for p in floor_init syscalls filtered netload vmfiles vm_agent vm_spawn; do
+	for p in floor_init syscalls filtered netload vmfiles vm_agent vm_sshd vm_spawn; do
 		$static $flags bench/$p.c -o "$OUT/$p"
 	done
 	$static $flags bench/landlocked.c src/os/landlock.c -o "$OUT/landlocked"

@@ -7,7 +7,9 @@ import subprocess
 import time
 
 import report
+import vm_peer
 import vm_raw
+import vm_ssh
 from sandboxes import down, must, ours, result, stat_row
 
 SMALL = ["--memory", "512M"]
@@ -44,7 +46,7 @@ def kernel(who):
 
 def plain(who):
     target, cmdline, cpus = kernel(who)
-    return vm_raw.Raw(target + "/kernels", who.program("vm_agent"), cmdline, cpus, 512)
+    return vm_raw.Raw(target + "/kernels", who.program, cmdline, cpus, 512)
 
 
 def timed(fn):
@@ -112,7 +114,12 @@ def run_start(places, opts):
     print("bench: start of virtual machines", flush=True)
     raw = plain(who)
     ns = {k: [] for k in ("plain clone", "plain clone, static program", "cove start, then exec", "cove start", "cove exec",
-                          "plain boot", "cove, booting")}
+                          "plain boot", "cove, booting", "qemu boot + ssh")}
+    ssh, missing = None, ""
+    try:
+        ssh = vm_ssh.Machine(raw)
+    except vm_peer.Missing as e:
+        missing = f"not measured: {e}"
     try:
         raw.save()
         for _ in range(clones):
@@ -125,13 +132,17 @@ def run_start(places, opts):
             for _ in range(boots):
                 ns["plain boot"].append(boot_and_run(raw))
                 ns["cove, booting"].append(sum(start_and_run(who)))
+                if ssh:
+                    ns["qemu boot + ssh"].append(ssh.boot_and_run())
     finally:
         raw.close()
-    s = {k: report.summary(v) for k, v in ns.items()}
+        if ssh:
+            ssh.close()
+    s = {k: report.summary(v) for k, v in ns.items() if v}
     p50 = lambda k: s[k]["p50_ms"]
     rows = [stat_row(k, s[k]) for k in s]
-    rows.append(["qemu boot + ssh", "not measured: no sshd in this initramfs, and Debian's image "
-                 "with one is not at hand here", "", "", "", ""])
+    if missing:
+        rows.append(["qemu boot + ssh", missing, "", "", "", ""])
     return result(
         "Start of virtual machines, to the end of /bin/true", ["what", "runs", "min ms", "p50 ms", "p90 ms", ""],
         rows, [report.bar("template to first exec / plain clone and exec",
@@ -141,7 +152,8 @@ def run_start(places, opts):
                           p50("cove, booting") / p50("plain boot"), 1.3)],
         s, [f"512 MiB, {raw.cpus} cpus, {vm_raw.accelerator(raw)}. Plain: the same kernel, modules and command line, "
             "an /init that starts the same /bin/true, and answers (bench/vm_agent.c). Static: a program "
-            "without loader and library instead, which cove's user does not have. cove, booting: "
+            "without loader and library instead, which cove's user does not have. qemu boot + ssh: dropbear in "
+            "an initramfs, QEMU's user network, ssh from the host (bench/vm_ssh.py). cove, booting: "
             "no place to keep a template."])
 
 

@@ -36,9 +36,9 @@ def read(path):
         return f.read()
 
 
-def virtiofs_module(directory, kernel):
-    """cove keeps no module that its guests do not need: this one is fetched, or at hand where
-    there is no network (docs/nested.md)."""
+def kernel_package(directory, kernel):
+    """cove keeps no module that its guests do not need: the package is fetched, or at hand where
+    there is no network (docs/nested.md). Its directory of modules."""
     name = "linux-image-" + kernel
     at_hand = os.environ.get("COVE_NESTED")
     if at_hand:
@@ -53,7 +53,11 @@ def virtiofs_module(directory, kernel):
         deb = os.path.join(directory, debs[0])
     tree = os.path.join(directory, "package")
     subprocess.run(["dpkg-deb", "-x", deb, tree], check=True)
-    path = os.path.join(tree, f"lib/modules/{kernel}/kernel/fs/fuse/virtiofs.ko")
+    return os.path.join(tree, "lib/modules", kernel)
+
+
+def virtiofs_module(directory, kernel):
+    path = os.path.join(kernel_package(directory, kernel), "kernel/fs/fuse/virtiofs.ko")
     subprocess.run(["strip", "--strip-debug", path], check=True)  # and the signature
     return path
 

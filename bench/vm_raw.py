@@ -43,7 +43,8 @@ def above(path):
 class Raw:
     """What all plain machines share: a kernel, an initramfs, a command line, a template."""
 
-    def __init__(self, kernels, agent, cmdline, cpus, memory_mib):
+    def __init__(self, kernels, program, cmdline, cpus, memory_mib):
+        self.program, agent = program, program("vm_agent")
         self.dir = tempfile.mkdtemp(prefix="cove-raw.")
         kernel = os.path.realpath(os.path.join(kernels, "default"))
         self.kernel = os.path.join(kernel, "vmlinuz")

@@ -16,7 +16,7 @@ tests='clang clang-format cppcheck shellcheck libclang-rt-14-dev jq tmux expect 
 peers='nginx'
 case ${1:-} in
 test) ;;
-bench) tests='python3 openssl' peers='nginx passt slirp4netns' ;;
+bench) tests='python3 openssl openssh-client' peers='nginx passt slirp4netns dropbear' ;;
 kvm) tests='qemu-system-x86 qemu-system-common e2fsprogs python3 jq procps' peers='' ;;
 *) tests='' peers='' ;;
 esac
@@ -61,6 +61,7 @@ fetch_peers() {
 		case $peer in
 		passt) fetch pasta passt ;;
 		slirp4netns) fetch slirp4netns slirp4netns libslirp0 ;;
+		dropbear) fetch dropbear dropbear-bin libtomcrypt1 libtommath1 ;;
 		*) fetch "$peer" "$peer" ;;
 		esac
 	done
