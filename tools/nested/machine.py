@@ -118,11 +118,20 @@ def make_scratch(path):
                     'lazy_itable_init=1,nodiscard', '-m', '0', path], check=True)
 
 
+def qemu_program(machine):
+    """The one that was fetched (qemu.sh), with its own firmware, or the installed one."""
+    own = f'{machine}/qemu/usr'
+    if not os.path.exists(f'{own}/bin/qemu-system-x86_64'):
+        return ['qemu-system-x86_64']
+    return [f'{own}/bin/qemu-system-x86_64', '-L', f'{own}/share/seabios', '-L',
+            f'{own}/share/qemu']
+
+
 def qemu_command(machine, memory_mib, ports, monitor):
     cpus = min(4, max(2, len(os.sched_getaffinity(0))))
     tsc_khz = subprocess.run([f'{machine}/tsc'], check=True, capture_output=True, text=True).stdout
     command = [
-        'qemu-system-x86_64', '-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot',
+        *qemu_program(machine), '-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot',
         '-M', 'q35,memory-backend=ram', '-accel', 'tcg,thread=multi', '-cpu', CPU,
         '-smp', str(cpus), '-m', f'{memory_mib}M',
         '-object', f'memory-backend-memfd,id=ram,size={memory_mib}M,share=on',
