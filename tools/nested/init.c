@@ -132,8 +132,9 @@ static void load_modules(void)
 	}
 }
 
-/* The other processors. A kernel that patches itself stops each of them for every place, and
- * kvm has thousands: on a busy host that took minutes. So they come after the modules. */
+/* The other processors. Until the modules are loaded the kernel calls each of them
+ * thousands of times, to patch itself, and on a busy host a boot did not end in time. So
+ * they come after that. */
 static void start_processors(void)
 {
 	for (int i = 1;; i++) {
