@@ -346,6 +346,9 @@ NESTED_MODULES := virtio_pci virtio_blk virtio_console virtio_rng virtiofs overl
 	erofs loop tun nf_tables nft_tproxy vhost_vsock
 $(N)/vmlinuz:
 	@tools/nested/kernel.sh $(@D)
+# There or not: without it the installed one does.
+$(N)/qemu:
+	@tools/nested/qemu.sh $(@D)
 $(N)/init: tools/nested/init.c
 	@mkdir -p $(@D)
 	$(MUSL) -std=gnu11 -D_GNU_SOURCE -O2 $(WARN) -static $< -o $@
@@ -363,7 +366,7 @@ $(N)/hello.cpio: $(N)/hello tools/nested/initramfs.py
 $(N)/probe: tests/nested/probe.c $(call src_of,src/vm/kvm_probe*.c src/vm/kvm_probe*.h)
 	@mkdir -p $(@D)
 	$(CC) $(BASE) -O2 -g -static $(filter %.c,$^) -o $@
-nested: $(addprefix $(N)/,vmlinuz initramfs tsc hello.cpio probe)
+nested: $(addprefix $(N)/,vmlinuz qemu initramfs tsc hello.cpio probe)
 
 test-kvm:
 	@skip() { printf 'skipped: the nested machine: %s\n0 passed, 0 failed, 1 skipped\n' "$$*"; exit 0; }; \

@@ -38,7 +38,7 @@ ok 'a machine that hangs is started once more, and that is said' '
 	"$run" --silence 3 -- sh -c "echo begun; sleep 3; exit 5" >out 2>err &
 	wait_for 120 grep -q begun out || { cat err; false; }
 	kill -STOP $(pgrep -nf -- "-initrd $NESTED/initramfs")
-	rc_is 5 wait $!
+	rc_is 5 wait $! || { cat err; false; }
 	has "$(cat err)" "no longer answers: known of nested SVM in emulation; once more"
 	same "begun begun" "$(echo $(cat out))"'
 ok 'an ordinary user is told what is missing' '

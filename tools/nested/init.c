@@ -132,6 +132,25 @@ static void load_modules(void)
 	}
 }
 
+/* The other processors. Until the modules are loaded the kernel calls each of them
+ * thousands of times, to patch itself, and on a busy host a boot did not end in time. So
+ * they come after that. */
+static void start_processors(void)
+{
+	for (int i = 1;; i++) {
+		char path[64];
+		int fd;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", i);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			return;
+		if (fd < 0 || write(fd, "1", 1) != 1)
+			die("start processor %d", i);
+		close(fd);
+	}
+}
+
 static void make_root(void)
 {
 	mount_all(root, ARRAY_LEN(root));
@@ -338,6 +357,7 @@ int main(void)
 
 	mount_all(early, ARRAY_LEN(early));
 	load_modules();
+	start_processors();
 	make_root();
 	settle();
 	sigemptyset(&child);

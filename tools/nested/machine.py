@@ -33,10 +33,10 @@ CPU = ('EPYC,-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoex
        '-nrip-save,-xsavec')
 # No self-tests, no mitigations against neighbours that are not there; an oops is a panic, and that
 # ends QEMU. The counter is trusted: found "unstable" on a busy host, it makes way for a timer that
-# costs more.
+# costs more. Processors but the first are started late (init.c).
 KERNEL_ARGS = ('console=ttyS0 quiet panic=-1 mitigations=off cryptomgr.notests nokaslr '
                'no_timer_check random.trust_cpu=on rcupdate.rcu_expedited=1 tsc=reliable '
-               'oops=panic')
+               'oops=panic maxcpus=1')
 # For the guests of this machine. One that sleeps with no timer set may miss its interrupt; the
 # other two only save time, as for any emulated machine (docs/vm.md).
 GUEST_ARGS = 'nohz=off mitigations=off norandmaps'
@@ -54,20 +54,42 @@ class Failed(Exception):
     """It could not be started, or ended by itself."""
 
 
-class Clock:
-    """Seconds as on a machine of one's own: where others compute too, they pass slower."""
+def waits(pid):
+    """Of every thread below a process: nanoseconds in which it could have run and had no cpu."""
+    found, left = {}, [str(pid)]
+    while left:
+        tasks = f'/proc/{left.pop()}/task'
+        try:
+            for thread in os.listdir(tasks):
+                with open(f'{tasks}/{thread}/children', encoding='ascii') as f:
+                    left += f.read().split()
+                with open(f'{tasks}/{thread}/schedstat', encoding='ascii') as f:
+                    found[thread] = int(f.read().split()[1])
+        except (OSError, IndexError):
+            continue  # it has ended, or this kernel does not count
+    return found
 
-    def __init__(self):
+
+class Clock:
+    """Seconds as on a machine of one's own: those in which a thread of the machine waited for a
+    cpu do not count. Waiting is all that is taken off, so a machine that hangs is found in time;
+    and never all of it, so that there is an end."""
+
+    def __init__(self, pid):
         self.now = 0.0
+        self.pid = pid
         self.last = time.monotonic()
-        self.cpus = len(os.sched_getaffinity(0))
+        self.waits = waits(pid)
 
     def tick(self):
         wall = time.monotonic()
+        if wall - self.last < 0.2:
+            return self.now
         # A long step is one in which this process stood still (a full pipe, a suspended host).
         step = min(wall - self.last, 2)
-        self.last = wall
-        self.now += step / max(1.0, os.getloadavg()[0] / self.cpus)
+        before, self.waits, self.last = self.waits, waits(self.pid), wall
+        lost = max((ns - before.get(t, 0) for t, ns in self.waits.items()), default=0) / 1e9
+        self.now += max(step / 20, step - lost)
         return self.now
 
 
@@ -118,11 +140,20 @@ def make_scratch(path):
                     'lazy_itable_init=1,nodiscard', '-m', '0', path], check=True)
 
 
+def qemu_program(machine):
+    """The one that was fetched (qemu.sh), with its own firmware, or the installed one."""
+    own = f'{machine}/qemu/usr'
+    if not os.path.exists(f'{own}/bin/qemu-system-x86_64'):
+        return ['qemu-system-x86_64']
+    return [f'{own}/bin/qemu-system-x86_64', '-L', f'{own}/share/seabios', '-L',
+            f'{own}/share/qemu']
+
+
 def qemu_command(machine, memory_mib, ports, monitor):
     cpus = min(4, max(2, len(os.sched_getaffinity(0))))
     tsc_khz = subprocess.run([f'{machine}/tsc'], check=True, capture_output=True, text=True).stdout
     command = [
-        'qemu-system-x86_64', '-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot',
+        *qemu_program(machine), '-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot',
         '-M', 'q35,memory-backend=ram', '-accel', 'tcg,thread=multi', '-cpu', CPU,
         '-smp', str(cpus), '-m', f'{memory_mib}M',
         '-object', f'memory-backend-memfd,id=ram,size={memory_mib}M,share=on',
@@ -142,7 +173,7 @@ def qemu_command(machine, memory_mib, ports, monitor):
 
 
 def wait_until(condition, seconds, what):
-    clock = Clock()
+    clock = Clock(os.getpid())
     while not condition():
         if clock.tick() > seconds:
             raise Failed(f'waited in vain for {what}')
@@ -179,7 +210,7 @@ class Session:
                                      pass_fds=theirs, stdin=subprocess.DEVNULL, stdout=sys.stderr)
         for _, end in pairs:
             end.close()
-        self.clock = Clock()
+        self.clock = Clock(os.getpid())
         self.heard = 0.0
         self.up = None  # seconds to the first command
         self.limit = None

@@ -96,14 +96,18 @@ class Report:
     def done(self, test, status):
         points = test.points(status)
         self.results += [(kind, test.label, what) for kind, what in points]
-        with open(f'{self.logs}/{test.label.replace(" ", "-")}.log', 'w', encoding='utf-8') as f:
-            f.write('\n'.join(test.lines) + '\n')
+        self.keep(test)
         count = {k: sum(kind == k for kind, _ in points) for k in ('pass', 'fail', 'skip')}
         word = 'FAIL' if count['fail'] else 'ok'
         print(f'  {word:5} {test.label:40} {count["pass"]:3} passed, {count["skip"]} skipped, '
               f'{time.monotonic() - test.began:.1f} s', flush=True)
         if count['fail']:
             self.show(test.lines)
+
+    def keep(self, test, suffix=''):
+        name = test.label.replace(' ', '-') + suffix
+        with open(f'{self.logs}/{name}.log', 'w', encoding='utf-8') as f:
+            f.write('\n'.join(test.lines) + '\n')
 
     def show(self, lines):
         shown = False
@@ -115,6 +119,8 @@ class Report:
     def retry(self, test, why):
         self.retried.append((test.label, why))
         print(f'  again {test.label:40} {why}', flush=True)
+        self.keep(test, '.first')
+        self.show(test.lines[-20:])
 
     def skip(self, tests, why):
         for test in tests:
@@ -176,7 +182,7 @@ def run_machine(build, tests, report, until):
     """Takes what it gets done off `tests`; says why it did not get any further, and whether the
     machine as a whole stood still."""
     machine = Machine(build, tests)
-    clock = Clock()
+    clock = Clock(machine.process.pid)
     current, since, still = None, 0.0, False
     try:
         for line in machine.lines():
