@@ -37,6 +37,7 @@ struct vm_host {
 	bool disks; /* its root is on a disk of its own */
 	/* What its template has of SETUP already, as a text; "": nothing. */
 	char begun[VM_BEGUN_MAX];
+	bool begun_home; /* ... a home directory in memory, for one */
 };
 
 /* What QEMU was told and has not answered yet: to stop the machine, or to let it go on.
@@ -175,7 +176,7 @@ int vm_setup(const struct place *p, const struct place_config *c, struct wire_ou
 /* What of SETUP a template of this kind of sandbox has: all that decides it as a text,
  * empty if it has nothing; and that part. */
 void vm_begun(char *out, size_t size, const struct place_config *c);
-void vm_setup_part(const struct place_config *c, struct wire_out *o);
+void vm_setup_part(const struct place_config *c, bool home, struct wire_out *o);
 
 /* vm_warm.c: the machine of a template, up to where it can be saved: it is set up in part
  * and has run a program; it is quiet, and what cove-fs knows of it is in vm->fs_tables.

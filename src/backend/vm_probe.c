@@ -191,6 +191,7 @@ int vm_gather(struct vm_host *h, const struct place_config *c, struct cove_error
 	h->tsc_khz = h->kvm ? 0 : tsc_khz(c->cache_dir);
 	processor_digest(h->processor);
 	vm_begun(h->begun, sizeof(h->begun), c);
+	h->begun_home = !c->home_dir;
 	return 0;
 }
 

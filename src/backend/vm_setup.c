@@ -127,8 +127,9 @@ static bool is_dir(const char *path)
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* home: it is in memory, too. */
 static void put_host(struct wire_out *o, struct covered *cov,
-		     const struct place_config *c)
+		     const struct place_config *c, bool home)
 {
 	static const char *const own[] = {"/tmp", "/run", "/var/tmp"};
 
@@ -137,7 +138,7 @@ static void put_host(struct wire_out *o, struct covered *cov,
 			put_mount(o, "ro", "-", system_dirs[i]);
 	for (size_t i = 0; i < ARRAY_LEN(own); i++)
 		cover(o, cov, c, own[i]);
-	if (!c->home_dir)
+	if (home)
 		cover(o, cov, c, c->home);
 }
 
@@ -156,14 +157,14 @@ void vm_begun(char *out, size_t size, const struct place_config *c)
 		snprintf(out + n, size - n, ":%s", c->home);
 }
 
-void vm_setup_part(const struct place_config *c, struct wire_out *o)
+void vm_setup_part(const struct place_config *c, bool home, struct wire_out *o)
 {
 	struct covered cov = {.n = 0};
 
 	wire_put_u32(o, WIRE_A_FLAGS, WIRE_SETUP_MACHINE | WIRE_SETUP_PART);
 	wire_put_u32(o, WIRE_A_UID, c->uid);
 	wire_put_u32(o, WIRE_A_GID, c->gid);
-	put_host(o, &cov, c);
+	put_host(o, &cov, c, home);
 }
 
 /* ---- all of it, or the rest ----------------------------------------------------- */
@@ -183,7 +184,7 @@ static void put_mounts(struct wire_out *o, const struct place_config *c, bool re
 	struct covered cov = {.n = 0};
 
 	if (c->spec->image.kind == IMAGE_HOST)
-		put_host(rest ? NULL : o, &cov, c);
+		put_host(rest ? NULL : o, &cov, c, !c->home_dir);
 	if (c->image_disk)
 		put_disk(o, &cov, c);
 	if (c->home_dir)

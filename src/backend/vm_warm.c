@@ -113,13 +113,13 @@ static int send(struct talk *t, uint8_t type, uint32_t stream, const struct wire
 
 /* ---- step by step --------------------------------------------------------------- */
 
-static int set_up(struct talk *t, const struct place_config *c)
+static int set_up(struct talk *t, const struct place_config *c, bool home)
 {
 	uint8_t payload[4096];
 	struct wire_out o;
 
 	wire_out_init(&o, payload, sizeof(payload));
-	vm_setup_part(c, &o);
+	vm_setup_part(c, home, &o);
 	return send(t, WIRE_SETUP, 0, &o);
 }
 
@@ -180,7 +180,8 @@ int vm_warm(struct place *p, const struct place_config *c, struct vm_channels *c
 	if (fcntl(ch->link[0], F_SETFL, O_NONBLOCK) < 0)
 		return fail(err, COVE_EIO, errno, "link");
 	link_init(&t.link, ch->link[0], ch->link[0]);
-	r = link_hello(&t.link) < 0 ? fail_nomem(err) : set_up(&t, c);
+	r = link_hello(&t.link) < 0 ? fail_nomem(err)
+				    : set_up(&t, c, p->vm->host.begun_home);
 	if (r == 0)
 		r = run_program(&t);
 	if (r == 0)
