@@ -334,7 +334,7 @@ const char *check_glob(const char *text)
 
 const char *check_url_path(const char *text)
 {
-	return text[0] == '/' && !has_control(text) && !strchr(text, ' ') &&
+	return text[0] == '/' && !has_control(text) && !strpbrk(text, " \x7f") &&
 			       strlen(text) <= GLOB_MAX
 		       ? NULL
 		       : "is not a path of a request; begin it with / (* and ** are "
