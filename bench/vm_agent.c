@@ -7,13 +7,14 @@
  *	d  starts /bin/true, which is the host's own, with its loader and its C library
  *	w  sends 128 MiB from memory    p  the same through a pipe, as output of a process
  */
+#include "vm_init.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,24 +23,6 @@
 #define BLOCK 65536
 
 static char block[BLOCK];
-
-static void load_modules(void)
-{
-	FILE *f = fopen("/modules/order", "re");
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		int fd;
-
-		line[strcspn(line, "\n")] = '\0';
-		fd = open(line, O_RDONLY | O_CLOEXEC);
-		if (fd >= 0)
-			syscall(SYS_finit_module, fd, "", 0);
-		close(fd);
-	}
-	if (f)
-		fclose(f);
-}
 
 static int open_port(void)
 {

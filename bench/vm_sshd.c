@@ -4,6 +4,8 @@
  * modules, sets up the network card that QEMU's user network serves, and becomes
  * dropbear, to which somebody logs in and starts a program (bench/vm_ssh.py).
  */
+#include "vm_init.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -14,27 +16,8 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-static void load_modules(void)
-{
-	FILE *f = fopen("/modules/order", "re");
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		int fd;
-
-		line[strcspn(line, "\n")] = '\0';
-		fd = open(line, O_RDONLY | O_CLOEXEC);
-		if (fd >= 0)
-			syscall(SYS_finit_module, fd, "", 0);
-		close(fd);
-	}
-	if (f)
-		fclose(f);
-}
 
 static void up(int s, const char *name)
 {

@@ -11,6 +11,8 @@
  *
  * A line a step on stdout: name, failures, nanoseconds.
  */
+#include "vm_init.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -247,23 +248,6 @@ static int measure(const char *work, const char *name, const char *only)
 
 /* ---- the first process of the peer's machine ----------------------------------------
  */
-
-static void load_modules(void)
-{
-	FILE *order = fopen("/modules/order", "re");
-	char path[300];
-
-	while (order && fgets(path, sizeof(path), order)) {
-		path[strcspn(path, "\n")] = '\0';
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-		if (syscall(SYS_finit_module, fd, "", 0) < 0)
-			fprintf(stderr, "%s: %s\n", path, strerror(errno));
-		close(fd);
-	}
-	if (order)
-		fclose(order);
-}
 
 static void mounts(void)
 {

@@ -39,6 +39,15 @@ ok 'what the host has put in the place of a program since is what runs' '
 	run -- /bin/true
 	same another "$(unshare -m sh -c "mount --bind $T/another /usr/bin/true && exec $COVE_BIN run --rm --no-mounts -- /bin/true")"
 	same "" "$(run -- /bin/true)"'
+ok 'a home directory is the sandbox'"'"'s own: empty where it is in memory, kept where it is persistent' '
+	run -- sh -c "touch ~/mine"
+	same "" "$(run -- sh -c "ls -A ~")"
+	cove create kept --no-mounts --storage persistent
+	cove run kept -- sh -c "echo kept >~/f"
+	cove stop kept
+	same kept "$(cove run kept -- sh -c "cat ~/f")"
+	cove rm -f --yes kept
+	same "" "$(run -- sh -c "ls -A ~")"'
 ok 'a shell of the host that hangs costs a start half a minute, not the start' '
 	[ "$(id -u)" = 0 ] || lacks "needs root: mounts over a program of the host"
 	printf "#!/usr/bin/perl\nsleep 100000;\n" >"$T/hangs"
