@@ -157,7 +157,8 @@ ok 'the main session goes on, and can be attached to' '
 ok 'connections of before are reset, new ones work' '
 	machine
 	have ROOT || lacks "the network of these tests needs root"
-	cove create net . $size --cpus 1 --allow good.test && cove start net # see docs/vm.md: two spin
+	# One processor: with two, emulated beside other machines, it hung twice after the restore; why is not known.
+	cove create net . $size --cpus 1 --allow good.test && cove start net
 	same "the page" "$(in_box net curl -sS http://good.test/page)"
 	cove snapshot --with-memory net a
 	same "the page" "$(in_box net curl -sS http://good.test/page)"
