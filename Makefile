@@ -311,7 +311,7 @@ $(B)/escape/mutate: $(MUTATE_SRC) tests/lib/mutate.h
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -static $(MUTATE_SRC) -o $@
 # fs_mount mounts a directory of this host through cove-fs and the guest's pump; fs_torture
 # is what it then has to bear.
-$(B)/escape/fs_mount: tests/lib/fs_mount.c src/guest/fusepump.c src/guest/fusehear.c \
+$(B)/escape/fs_mount: tests/lib/fs_mount.c src/guest/fusepump.c src/guest/fusehear.c src/guest/fusewindow.c \
 	src/guest/watched.c src/base/io.c src/base/buf.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -Isrc -Iinclude -pthread $(filter %.c,$^) -o $@

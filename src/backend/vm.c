@@ -57,8 +57,8 @@ static int open_control(struct vm *vm, int *ret, struct cove_error *err)
 }
 
 /* In the machine's cgroup, which is the place's. */
-int vm_start_fs(struct place *p, const struct place_config *c, int port,
-		struct cove_error *err)
+int vm_start_fs(struct place *p, const struct place_config *c,
+		const struct vm_channels *ch, struct cove_error *err)
 {
 	cleanup_sources struct vm_sources sources = {0};
 	static const struct cgroup_limits none;
@@ -67,7 +67,7 @@ int vm_start_fs(struct place *p, const struct place_config *c, int port,
 	struct proc_program fs = {
 		.path = fs_file(err),
 		/* no filter: it sets its own before it reads the first byte */
-		.n_fds = 3,
+		.n_fds = 4,
 		.plan = proc_plan,
 		.limits = &none,
 		.held = ~0u,
@@ -77,9 +77,10 @@ int vm_start_fs(struct place *p, const struct place_config *c, int port,
 
 	if (!fs.path || open_control(p->vm, &control, err) < 0)
 		return err->code;
-	fs.fds[0] = port;
+	fs.fds[0] = ch->fs[0];
 	fs.fds[1] = control;
 	fs.fds[2] = p->vm->fs_tables;
+	fs.fds[3] = ch->window;
 	fs.argv = vm_sources_argv(&sources, c, p->vm->fs_how);
 	for (size_t i = 0; i < sources.n; i++)
 		fs.fds[fs.n_fds++] = sources.fd[i];
@@ -142,7 +143,7 @@ int vm_launch_all(struct place *p, const struct place_config *c,
 		return err->code;
 	qmp_init(&vm->qmp, take_fd(&ch->qmp[0]));
 	vm->lifeline = take_fd(&ch->lifeline[0]);
-	return vm_start_fs(p, c, ch->fs[0], err);
+	return vm_start_fs(p, c, ch, err);
 }
 
 /* *ret_broken: it is the template that does not work. */

@@ -14,7 +14,6 @@
 #include "vm/tsc.h"
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
-#define VM_FILE_MIN (1u << 20)   /* that QEMU may write where it has none to write */
 #define VM_SILENCE_MS 30000      /* a guest that leaves a question so long hangs */
 /* Longer for the first word: it restores and mounts before it, and a start that is given
  * up costs a template. */
@@ -67,7 +66,8 @@ struct vm {
 /* The other ends of what the monitor gets. */
 struct vm_channels {
 	int lifeline[2], console[2], qmp[2], link[2], fs[2], net[2];
-	int ram; /* what QEMU finds as its memory file; -1: what lies there */
+	int ram;    /* what QEMU finds as its memory file; -1: what lies there */
+	int window; /* memory that QEMU and cove-fs have in common (base/fusemsg.h) */
 };
 
 /* vm_probe.c */
@@ -100,9 +100,9 @@ int vm_launch_cached(struct place *p, const struct place_config *own,
 void vm_channels_init(struct vm_channels *ch);
 void vm_channels_clear(struct vm_channels *ch);
 
-/* vm.c: cove-fs, at the other end of this port; the monitor and cove-fs. */
-int vm_start_fs(struct place *p, const struct place_config *c, int port,
-		struct cove_error *err);
+/* vm.c: cove-fs, at the other end of its port; the monitor and cove-fs. */
+int vm_start_fs(struct place *p, const struct place_config *c,
+		const struct vm_channels *ch, struct cove_error *err);
 int vm_launch_all(struct place *p, const struct place_config *c,
 		  const struct vm_root *root, struct qemu_machine *m,
 		  struct vm_channels *ch, struct cove_error *err);

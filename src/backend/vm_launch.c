@@ -2,12 +2,14 @@
 /* vm_launch - starts cove-vmm, and with it QEMU, in a place of their own. */
 #include "backend/vm_impl.h"
 
+#include "base/fusemsg.h"
 #include "base/util.h"
 #include "os/program.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "seccomp_monitor.h"
@@ -30,6 +32,18 @@ void vm_channels_clear(struct vm_channels *ch)
 		close_fd(&fd[i]);
 }
 
+/* Nobody who has it can cut it: cove-fs would end by reading what is no more. */
+static int open_window(int *ret)
+{
+	cleanup_fd int fd = memfd_create("cove-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, FUSEMSG_WINDOW) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -1;
+	*ret = take_fd(&fd);
+	return 0;
+}
+
 static int open_channels(struct vm_channels *ch, struct cove_error *err)
 {
 	struct {
@@ -46,6 +60,8 @@ static int open_channels(struct vm_channels *ch, struct cove_error *err)
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		if (socketpair(AF_UNIX, all[i].type | SOCK_CLOEXEC, 0, all[i].pair) < 0)
 			return fail(err, COVE_EIO, errno, "channels to the machine");
+	if (open_window(&ch->window) < 0)
+		return fail(err, COVE_EIO, errno, "memory for the machine's files");
 	return 0;
 }
 
@@ -81,12 +97,13 @@ static int open_kvm(const struct vm_host *h, int *ret, struct cove_error *err)
 	return hint(err, "it was there before: see 'cove doctor'");
 }
 
-/* What it writes: its disks, and a template's memory. One that has neither gets a limit
- * too: whoever took QEMU over must not fill the host's disk by any way that is left. */
+/* What it writes: the window, its disks, and a template's memory. It is a limit for
+ * everybody: whoever took QEMU over must not fill the host's disk by any way that is
+ * left. */
 static uint64_t largest_file(const struct vm_host *h, const struct qemu_machine *m,
 			     uint64_t disks)
 {
-	uint64_t most = m->share ? h->memory : VM_FILE_MIN;
+	uint64_t most = m->share ? h->memory : FUSEMSG_WINDOW;
 
 	if (h->swap > most)
 		most = h->swap;
@@ -143,11 +160,12 @@ static struct told pass_all(struct proc_program *vmm, struct qemu_machine *m,
 		{ch->link[1],     &m->link   },
                 {ch->fs[1],       &m->fs     },
 		{ch->net[1],      &m->net    },
-                {f->swap,         &m->swap   },
-		{f->disks.image,  &m->image  },
-                {f->disks.layer,  &m->layer  },
-		{f->kvm,          &told.kvm  },
-                {ch->ram,         &told.ram  },
+                {ch->window,      &m->window },
+		{f->swap,         &m->swap   },
+                {f->disks.image,  &m->image  },
+		{f->disks.layer,  &m->layer  },
+                {f->kvm,          &told.kvm  },
+		{ch->ram,         &told.ram  },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {

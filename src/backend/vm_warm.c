@@ -175,7 +175,7 @@ int vm_warm(struct place *p, const struct place_config *c, struct vm_channels *c
 	int r;
 
 	p->vm->fs_how = "template";
-	if (vm_start_fs(p, c, ch->fs[0], err) < 0)
+	if (vm_start_fs(p, c, ch, err) < 0)
 		return err->code;
 	if (fcntl(ch->link[0], F_SETFL, O_NONBLOCK) < 0)
 		return fail(err, COVE_EIO, errno, "link");

@@ -42,4 +42,23 @@ struct fusemsg_heard {
 /* Longest message in either direction. */
 #define FUSEMSG_MAX ((1u << 20) + 16384u)
 
+/*
+ * The window. To the guest a port moves 4 KiB at a time, so the bytes of a long READ or
+ * WRITE go another way: through a disk of the machine that is memory of the host, which
+ * the server has mapped. The pump chooses a slot of it and says so in `padding` of the
+ * request's header, the slot's number plus one (0: the bytes are in the message):
+ *  - WRITE: it has put the bytes into the slot; the request ends after fuse_write_in.
+ *  - READ: the server puts them there; the answer is struct fusemsg_moved.
+ * The server believes nothing of what it finds there: they are a file's bytes, no more.
+ */
+#define FUSEMSG_SLOTS 4u
+#define FUSEMSG_SLOT (1u << 20) /* bytes of one READ or WRITE, at most */
+#define FUSEMSG_WINDOW (FUSEMSG_SLOTS * FUSEMSG_SLOT)
+#define FUSEMSG_WORTH (32u * 1024) /* from here on the other way is shorter */
+
+struct fusemsg_moved {
+	uint32_t size; /* that were read */
+	uint32_t padding;
+};
+
 #endif

@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* data - requests that move the bytes of a regular file. */
+#include "base/fusemsg.h"
 #include "base/util.h"
 #include "fs/fresh.h"
 #include "fs/impl.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#define RWF_APPEND_ 0x10     /* <linux/fs.h>, which not every libc goes together with */
+#define RWF_APPEND_ 0x10 /* <linux/fs.h>, which not every libc goes together with */
+static_assert(FS_WRITE_MAX <= FUSEMSG_SLOT, "a READ fits into a slot");
+
 #define COPY_MAX (16u << 20) /* of one request: nobody else is served meanwhile */
+
+static ssize_t moved(ssize_t n, uint8_t *out)
+{
+	struct fusemsg_moved answer = {.size = (uint32_t)n};
+
+	memcpy(out, &answer, sizeof(answer));
+	return sizeof(answer);
+}
 
 ssize_t do_read(struct fs *fs, struct request *q, uint8_t *out)
 {
@@ -26,8 +38,11 @@ ssize_t do_read(struct fs *fs, struct request *q, uint8_t *out)
 	if (fd < 0)
 		return fd;
 	fresh_read(q->node, fd);
-	n = pread(fd, out, min_size(in.size, fs->max_data), (off_t)in.offset);
-	return n < 0 ? -errno : n;
+	n = pread(fd, q->slot ? q->slot : out, min_size(in.size, fs->max_data),
+		  (off_t)in.offset);
+	if (n < 0)
+		return -errno;
+	return q->slot ? moved(n, out) : n;
 }
 
 /* Not a page that the guest's kernel writes back, which knows where it belongs. */
@@ -56,13 +71,14 @@ ssize_t do_write(struct fs *fs, struct request *q, uint8_t *out)
 	int fd;
 
 	request_take(q, &in);
-	if (in.size > q->n - sizeof(in) || in.offset > INT64_MAX)
+	if (in.size > (q->slot ? FUSEMSG_SLOT : q->n - sizeof(in)) ||
+	    in.offset > INT64_MAX)
 		return -EINVAL;
 	fd = open_file(fs, q->node, true);
 	if (fd < 0)
 		return fd;
 	fresh_before(fs, q->node, fd);
-	n = write_at(fd, &in, q->arg + sizeof(in));
+	n = write_at(fd, &in, q->slot ? q->slot : q->arg + sizeof(in));
 	if (n < 0)
 		return -errno;
 	fresh_after(fs, q->node, fd);

@@ -55,6 +55,7 @@ struct fs {
 	int proc_fds; /* /proc/self/fd, or -1: to open again what has no name */
 	uint32_t minor;
 	uint32_t max_data;
+	uint8_t *window;   /* see struct fs_options */
 	bool ready;        /* INIT was answered */
 	bool for_template; /* see struct fs_options */
 	struct node *chain[DEPTH_MAX];
@@ -67,6 +68,7 @@ struct request {
 	struct node *node;  /* of head.nodeid */
 	const uint8_t *arg; /* after the header; at least what the table says */
 	size_t n;
+	uint8_t *slot; /* of the window, where a file's bytes are; NULL: in the message */
 };
 
 #define NO_REPLY (-100000)

@@ -166,6 +166,19 @@ ssize_t fs_message_length(const uint8_t *p)
 	return (ssize_t)n;
 }
 
+static int choose_slot(const struct fs *fs, struct request *q)
+{
+	uint32_t slot = q->head.padding;
+
+	if (slot == 0)
+		return 0;
+	if (!fs->window || slot > FUSEMSG_SLOTS ||
+	    (q->head.opcode != FUSE_READ && q->head.opcode != FUSE_WRITE))
+		return -EINVAL;
+	q->slot = fs->window + (size_t)(slot - 1) * FUSEMSG_SLOT;
+	return 0;
+}
+
 static ssize_t dispatch(struct fs *fs, struct request *q, uint8_t *out)
 {
 	const struct opcode *o;
@@ -180,7 +193,7 @@ static ssize_t dispatch(struct fs *fs, struct request *q, uint8_t *out)
 	o = &opcodes[q->head.opcode];
 	if (!o->handle)
 		return -ENOSYS;
-	if (q->n < o->least || q->head.total_extlen)
+	if (q->n < o->least || q->head.total_extlen || choose_slot(fs, q) < 0)
 		return -EINVAL;
 	if (!fs->ready && !(o->flags & EARLY))
 		return -EIO;
@@ -249,6 +262,7 @@ int fs_new(struct fs **ret, const struct fs_options *o)
 	fs->max_data = o->max_data < 4096 || o->max_data > FS_WRITE_MAX
 			       ? FS_WRITE_MAX
 			       : o->max_data & ~4095u;
+	fs->window = o->window;
 	fs->for_template = o->for_template;
 	fs->descs.max = o->descs < 64 ? 64 : o->descs;
 	for (size_t i = 0; i < STREAMS_MAX; i++)

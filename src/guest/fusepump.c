@@ -2,6 +2,7 @@
 #include "guest/fusepump.h"
 
 #include "guest/fusehear.h"
+#include "guest/fusewindow.h"
 
 #include "base/fusemsg.h"
 #include "base/io.h"
@@ -28,6 +29,7 @@ struct notice {
 static struct pump {
 	int fuse, port;
 	pthread_t out, tell;
+	uint8_t *out_buf;
 	/* Messages to the port are whole. `in` never takes it: answers come in while a
 	 * request waits to go out, or both sides could wait for each other. */
 	pthread_mutex_t writing;
@@ -64,7 +66,7 @@ static int write_port(const void *msg, size_t n)
 	return r;
 }
 
-static int send_request(const uint8_t *msg, size_t n)
+static int send_request(uint8_t *msg, size_t n)
 {
 	const struct fuse_in_header *h = (const void *)msg;
 	bool done;
@@ -75,7 +77,7 @@ static int send_request(const uint8_t *msg, size_t n)
 	pump.unanswered += wants_answer(h->opcode);
 	done = pump.done;
 	pthread_mutex_unlock(&pump.lock);
-	return done ? -EPIPE : write_port(msg, n);
+	return done ? -EPIPE : write_port(msg, window_request(msg, n));
 }
 
 /* Attributes that mean nothing here, but are asked for before the first write to every
@@ -134,15 +136,15 @@ static int take_request(uint8_t *msg, size_t n)
 		       : send_request(msg, n);
 }
 
-static void *run_out(void *buf)
+static void *run_out(void *msg)
 {
 	int r = 0;
 
 	while (r == 0) {
-		ssize_t n = read(pump.fuse, buf, FUSEMSG_MAX);
+		ssize_t n = read(pump.fuse, msg, FUSEMSG_MAX);
 
 		if (n >= (ssize_t)sizeof(struct fuse_in_header))
-			r = take_request(buf, (size_t)n);
+			r = take_request(msg, (size_t)n);
 		else if (n < 0 && (errno == EINTR || errno == ENOENT || errno == EAGAIN))
 			r = pump.done ? -EPIPE : 0; /* ENOENT: it was interrupted */
 		else
@@ -152,7 +154,7 @@ static void *run_out(void *buf)
 	pump.out_done = true;
 	pthread_cond_broadcast(&pump.change);
 	pthread_mutex_unlock(&pump.lock);
-	free(buf);
+	free(pump.out_buf);
 	return NULL;
 }
 
@@ -224,15 +226,16 @@ static int queue_notice(const uint8_t *msg, size_t len)
 /* ---- from the host to the kernel -----------------------------------------------------
  */
 
-static int deliver(const uint8_t *msg, size_t n)
+static int deliver(uint8_t *msg, size_t n)
 {
 	struct fuse_out_header h;
+	struct iovec v[2];
 
 	memcpy(&h, msg, sizeof(h));
 	if (h.unique == 0)
 		return queue_notice(msg, n);
 	/* ENOENT: whoever asked was interrupted and does not wait any more. */
-	if (write(pump.fuse, msg, n) < 0 && errno == ENODEV)
+	if (writev(pump.fuse, v, window_answer(msg, n, v)) < 0 && errno == ENODEV)
 		return -ENODEV;
 	pthread_mutex_lock(&pump.lock);
 	pump.unanswered -= pump.unanswered > 0;
@@ -243,7 +246,7 @@ static int deliver(const uint8_t *msg, size_t n)
 }
 
 /* Delivers every whole message of the n bytes; returns how many bytes that were. */
-static ssize_t deliver_all(const uint8_t *p, size_t n)
+static ssize_t deliver_all(uint8_t *p, size_t n)
 {
 	size_t at = 0;
 
@@ -361,7 +364,7 @@ static int start_thread(pthread_t *t, void *(*run)(void *), void *arg)
 }
 
 /* Signals are the main thread's, but for the one that wakes `out`. */
-static int start_threads(uint8_t *in_buf, uint8_t *out_buf, bool shrinks)
+static int start_threads(uint8_t *in_buf, uint8_t *out_msg, bool shrinks)
 {
 	struct sigaction a = {.sa_handler = woken};
 	sigset_t all, old;
@@ -376,24 +379,25 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_buf, bool shrinks)
 	if (r == 0)
 		r = start_thread(&pump.tell, run_tell, NULL);
 	if (r == 0)
-		r = start_thread(&pump.out, run_out, out_buf);
+		r = start_thread(&pump.out, run_out, out_msg);
 	if (r == 0)
 		r = start_thread(&in, run_in, in_buf);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return r;
 }
 
-int fusepump_start(int fuse_fd, int port_fd, bool shrinks)
+int fusepump_start(int fuse_fd, int port_fd, int window_fd, bool shrinks)
 {
-	uint8_t *in_buf = malloc(FUSEMSG_MAX), *out_buf = malloc(FUSEMSG_MAX);
+	uint8_t *in_buf = malloc(FUSEMSG_MAX), *out_msg = NULL;
 
 	pump.fuse = fuse_fd;
 	pump.port = port_fd;
 	pump.last = &pump.first;
-	if (in_buf && out_buf)
-		return start_threads(in_buf, out_buf, shrinks);
+	pump.out_buf = window_buffer(&out_msg);
+	if (window_use(window_fd) == 0 && in_buf && pump.out_buf)
+		return start_threads(in_buf, out_msg, shrinks);
 	free(in_buf);
-	free(out_buf);
+	free(pump.out_buf);
 	return -ENOMEM;
 }
 

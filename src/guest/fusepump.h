@@ -20,9 +20,9 @@
 
 #include <stdbool.h>
 
-/* Takes both descriptors, in any outcome. shrinks: see fusehear.h, whose thread this
- * starts too. 0 or -errno. Once in a life. */
-int fusepump_start(int fuse_fd, int port_fd, bool shrinks);
+/* Takes the descriptors, in any outcome. window_fd: see fusewindow.h; -1: none. shrinks:
+ * see fusehear.h, whose thread this starts too. 0 or -errno. Once in a life. */
+int fusepump_start(int fuse_fd, int port_fd, int window_fd, bool shrinks);
 
 /* For a snapshot of memory: holds back new requests until every one that went out is
  * answered. 0: the stream is silent in both directions; -ETIMEDOUT: not paused. */

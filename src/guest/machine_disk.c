@@ -75,14 +75,24 @@ int machine_disk_find(const char *serial, char *out, size_t size)
 	return found ? 0 : -1;
 }
 
-void machine_swap_find(void)
+static int open_disk(const char *serial, int flags)
 {
 	char name[NAME], path[NAME + 8];
 
-	if (machine_disk_find("cove.swap", name, sizeof(name)) < 0)
-		return;
+	if (machine_disk_find(serial, name, sizeof(name)) < 0)
+		return -1;
 	snprintf(path, sizeof(path), "/dev/%s", name);
-	swap = open(path, O_RDWR | O_CLOEXEC);
+	return open(path, O_RDWR | O_CLOEXEC | flags);
+}
+
+int machine_window(void)
+{
+	return open_disk("cove.window", O_DIRECT);
+}
+
+void machine_swap_find(void)
+{
+	swap = open_disk("cove.swap", 0);
 }
 
 int machine_swap_on(void)

@@ -8,6 +8,9 @@
 /* "vda", by what the host named it. -1 with errno. */
 int machine_disk_find(const char *serial, char *out, size_t size);
 
+/* The window of base/fusemsg.h, open; -1: this machine has none. */
+int machine_window(void);
+
 void machine_swap_find(void);
 int machine_swap_on(void); /* later, and once. -1 with errno */
 

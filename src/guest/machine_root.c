@@ -69,11 +69,11 @@ static const char *const links[][2] = {
 /* Where what is mounted comes from. */
 struct trees {
 	int root, memory, dev, proc;
-	int fuse;
+	int fuse, window;
 	bool disk; /* what they are mounted on is our own */
 };
 
-static struct trees ready = {-1, -1, -1, -1, -1, false};
+static struct trees ready = {-1, -1, -1, -1, -1, -1, false};
 
 /* ---- the host's part ------------------------------------------------------------ */
 
@@ -395,6 +395,7 @@ const char *machine_root_prepare(void)
 	ready.memory = memory_files();
 	if (ready.memory < 0)
 		return "file system in memory";
+	ready.window = machine_window();
 	ready.fuse = mount_host();
 	ready.root = ready.fuse < 0 ? -1 : second_view();
 	if (ready.root < 0)
@@ -417,7 +418,7 @@ static const char *mount_all(const struct machine_user *user, char **mounts)
 const char *machine_root(int port, bool disk, const struct machine_user *user,
 			 char **mounts)
 {
-	int r = fusepump_start(ready.fuse, port, true);
+	int r = fusepump_start(ready.fuse, port, ready.window, true);
 	const char *what;
 
 	errno = -r;

@@ -12,12 +12,14 @@
  *
  * Descriptors 4 and 5 are for a guest that is saved (fs/serve.h): the control socket, and
  * a file for the tables; with `restored` the tables that are in it come first, with
- * `template` the guest is saved to go on much later, over other files. Each PATH
- * is where an overlay is mounted below the root; descriptor 6 for the first, 7 for the
+ * `template` the guest is saved to go on much later, over other files. Descriptor 6, if
+ * there is one, is the window (base/fusemsg.h), memory that nobody can cut. Each PATH
+ * is where an overlay is mounted below the root; descriptor 7 for the first, 8 for the
  * second and so on are the lower directories of these, which the host may change
  * (fs/watch.h). They are there to be watched; no file is read through them.
  */
 #include "fs/fs.h"
+#include "base/fusemsg.h"
 #include "base/util.h"
 #include "fs/serve.h"
 #include "fs/tables.h"
@@ -27,12 +29,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "seccomp_fs.h"
 
-enum { STREAM_FD = 3, CONTROL_FD, TABLES_FD, FIRST_SOURCE_FD };
+enum { STREAM_FD = 3, CONTROL_FD, TABLES_FD, WINDOW_FD, FIRST_SOURCE_FD };
 #define OVERLAYS_MAX 200
 #define MEMORY_MAX (1ull << 30)
 #define NODES_MAX (1u << 18)
@@ -54,6 +57,24 @@ static uint32_t raise_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &l);
 	return l.rlim_cur > 2 * DESCS_KEPT ? (uint32_t)l.rlim_cur - DESCS_KEPT
 					   : (uint32_t)l.rlim_cur / 2;
+}
+
+/* Mapped as long as it may still be. 0: it is, or there is none. */
+static int map_window(struct fs_options *o)
+{
+	struct stat st;
+	void *p;
+
+	if (fstat(WINDOW_FD, &st) < 0)
+		return 0;
+	if (st.st_size != FUSEMSG_WINDOW ||
+	    !(fcntl(WINDOW_FD, F_GET_SEALS) & F_SEAL_SHRINK))
+		return -1;
+	p = mmap(NULL, FUSEMSG_WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, WINDOW_FD, 0);
+	if (p == MAP_FAILED)
+		return -1;
+	o->window = p;
+	return 0;
 }
 
 /* A source that cannot be used costs speed, nothing else. */
@@ -89,9 +110,11 @@ int main(int argc, char **argv)
 	umask(0);                 /* the guest applied its own */
 	o.descs = raise_descriptors();
 	o.for_template = template;
-	if (confine_alone(sources ? TABLES_FD + sources
-			  : saved ? TABLES_FD
-				  : STREAM_FD,
+	if (map_window(&o) < 0 ||
+	    confine_alone(sources    ? WINDOW_FD + sources
+			  : o.window ? WINDOW_FD
+			  : saved    ? TABLES_FD
+				     : STREAM_FD,
 			  MEMORY_MAX) < 0 ||
 	    confine_calls(seccomp_fs, SECCOMP_FS_LEN) < 0)
 		return 3;

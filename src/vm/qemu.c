@@ -125,6 +125,20 @@ static void add_swap(struct qemu_args *a, int fd)
 	add(a, "virtio-blk-device,drive=swap,serial=" QEMU_SWAP_SERIAL);
 }
 
+/* No file of the host's: memory that cove-fs has mapped, too. */
+static void add_window(struct qemu_args *a, int fd)
+{
+	if (fd < 0)
+		return;
+	add(a, "-add-fd");
+	add(a, "fd=%d,set=4", fd);
+	add(a, "-blockdev");
+	add(a, "driver=raw,node-name=window,file.driver=file,file.locking=off,file.drop-"
+	       "cache=off,file.filename=/dev/fdset/4");
+	add(a, "-device");
+	add(a, "virtio-blk-device,drive=window,serial=" QEMU_WINDOW_SERIAL);
+}
+
 /* A device whose file is swapped when a template is restored: the guest looks at it
  * afterwards only. That the image is read-only is a feature of the device. QEMU reads no
  * file that the image names: there is none in its root, and `backing` says there is none
@@ -232,6 +246,7 @@ int qemu_args(struct qemu_args *a, const struct qemu_machine *m)
 	add(a, "-mon");
 	add(a, "chardev=qmp,mode=control");
 	add_ports(a, m);
+	add_window(a, m->window);
 	add_swap(a, m->swap);
 	add_disks(a, m);
 	if (m->incoming) {

@@ -4,7 +4,8 @@
  *
  * The machine is the smallest that QEMU has (microvm): no firmware that matters, no PCI,
  * no network, no graphics; a serial console, and one virtio-serial device with three
- * ports; disks only for swap, and for an image that is one. A machine that is saved and
+ * ports; a disk that is memory, for the bytes of files (base/fusemsg.h); other disks only
+ * for swap, and for an image that is one. A machine that is saved and
  * one that is restored differ in `share` and `incoming` only; one that is neither has
  * memory that is no file.
  */
@@ -26,6 +27,7 @@
 #define QEMU_SWAP_SERIAL "cove.swap"
 #define QEMU_IMAGE_SERIAL "cove.image"
 #define QEMU_LAYER_SERIAL "cove.layer"
+#define QEMU_WINDOW_SERIAL "cove.window"
 
 struct qemu_machine {
 	const char *program; /* qemu-system-x86_64 */
@@ -41,6 +43,7 @@ struct qemu_machine {
 	const char *append;              /* what the kernel is told besides; or NULL */
 	int console, qmp, link, fs, net; /* descriptors it inherits */
 	int swap;                        /* the same, or -1: a disk for swap */
+	int window;                      /* the same: memory for files' bytes */
 	/* It has a disk with the image, read-only, and one for what is written. -1: the
 	 * devices are there, but nothing is behind them yet: so a template is made. */
 	bool disks, qcow2;

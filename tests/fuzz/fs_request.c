@@ -9,6 +9,7 @@
  */
 #include "fuzz.h"
 
+#include "base/fusemsg.h"
 #include "base/io.h"
 #include "base/util.h"
 #include "fs/fs.h"
@@ -22,6 +23,7 @@
 
 #define SECRET "what-must-not-be-seen"
 #define KNOWN 32
+#define MAX_DATA (64u * 1024)
 
 static char base[64];
 static int tree = -1; /* the served directory */
@@ -29,6 +31,7 @@ static int here = -1; /* where to go back to: the server walks about */
 static uint64_t known[KNOWN];
 static size_t n_known;
 static uint8_t request[FS_MESSAGE_MAX], reply[FS_MESSAGE_MAX];
+static uint8_t window[FUSEMSG_WINDOW];
 
 static const char *const names[] = {
 	"a",
@@ -225,6 +228,10 @@ static size_t build(struct input *in)
 	size_t n = sizeof(h);
 
 	h.nodeid = pick_node(byte(in));
+	/* most of the time the bytes are in the message; slots that there are, and others
+	 */
+	if (pick % 8 == 5)
+		h.padding = pick / 8 % (FUSEMSG_SLOTS + 2);
 	n += fixed_part(in, request + n, s->fixed);
 	aim(s, pick, request + sizeof(h));
 	for (int i = 0; i < s->names; i++)
@@ -271,7 +278,10 @@ static void check_reply(ssize_t n)
 	if (n < (ssize_t)sizeof(h) || h.len != (uint32_t)n || h.unique != q.unique ||
 	    h.error > 0 || (h.error && h.len != sizeof(h)))
 		abort();
-	if (memmem(reply, (size_t)n, SECRET, strlen(SECRET)))
+	if (memmem(reply, (size_t)n, SECRET, strlen(SECRET)) ||
+	    (q.padding && q.padding <= FUSEMSG_SLOTS &&
+	     memmem(window + (size_t)(q.padding - 1) * FUSEMSG_SLOT, MAX_DATA, SECRET,
+		    strlen(SECRET))))
 		abort();
 	if (!h.error)
 		learn(&q, reply + sizeof(h), (size_t)n - sizeof(h));
@@ -321,7 +331,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		make_tree();
 	n_known = 0;
 	o.root = tree;
-	o.max_data = 64 * 1024;
+	o.window = size % 5 ? window : NULL;
+	o.max_data = MAX_DATA;
 	o.watches = size % 16 ? 0 : 20; /* ending an inotify instance takes 20 ms */
 	if (fs_new(&fs, &o) < 0)
 		abort();

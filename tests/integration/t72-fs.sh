@@ -56,6 +56,32 @@ END
 ok 'the torture test holds on a plain directory' 'mkdir "$T/plain"; cd "$T/plain"; . "$T/torture"'
 ok 'and through the server, as root' 'in_fs torture'
 ok 'and as an ordinary user' 'in_fs -u $somebody torture'
+ok 'and without a window' 'FS_NO_WINDOW=1 in_fs torture'
+
+# Lengths around a page, a sector, what is worth the window, a slot, and all slots.
+cat >"$T/long" <<'END'
+for n in 32767 32768 32769 33280 65535 1048575 1048576 1048577 9000001; do
+	head -c $n /dev/urandom >"$HOST/out"
+	cmp "$HOST/out" "$PWD/out"
+	head -c $n /dev/urandom >in
+	cksum <in >"$T/sum"
+	same "$(cat "$T/sum")" "$(cksum <"$HOST/in")"
+	dd if="$HOST/out" of=in bs=300000 conv=notrunc oflag=append status=none
+	same "$((n * 2))" "$(stat -c %s "$HOST/in")"
+	tail -c $n "$HOST/in" | cmp - "$HOST/out"
+	dd if="$HOST/out" of=over bs=1M status=none
+	printf x | dd of=over bs=1 seek=$((n / 2)) conv=notrunc status=none
+	same "$n" "$(stat -c %s "$HOST/over")"
+	same x "$(dd if="$HOST/over" bs=1 skip=$((n / 2)) count=1 status=none)"
+done
+# several at once, more than there are slots
+for i in 1 2 3 4 5 6 7 8; do head -c 3000000 /dev/urandom >"$HOST/many$i"; done
+for i in 1 2 3 4 5 6 7 8; do cat many$i >copy$i & done
+wait
+for i in 1 2 3 4 5 6 7 8; do cmp "$HOST/many$i" "$HOST/copy$i"; done
+END
+ok 'long files are the same on both sides' 'in_fs long'
+ok 'without a window, too' 'FS_NO_WINDOW=1 in_fs long'
 
 cat >"$T/unpack" <<'END'
 tar xpf "$T/a.tar"; diff -r --no-dereference "$T/tree" .

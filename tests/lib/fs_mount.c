@@ -7,8 +7,10 @@
  *	fs_mount COVE-FS DIR MOUNTPOINT COMMAND...
  *
  * Needs root (mount). The server runs chrooted into DIR as the user of $FS_UID (0 if it
- *is not set); the mount is private to this process and its children.
+ *is not set); the mount is private to this process and its children. Long reads and
+ *writes go through a window (guest/fusewindow.h), unless $FS_NO_WINDOW is set.
  */
+#include "base/fusemsg.h"
 #include "base/util.h"
 #include "guest/fusehear.h"
 #include "guest/fusepump.h"
@@ -18,6 +20,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -36,7 +39,21 @@ static unsigned long env_number(const char *name)
 	return s ? strtoul(s, NULL, 10) : 0;
 }
 
-static void serve(const char *program, const char *dir, int stream)
+/* As a machine's: a disk for the pump, memory for the server. -1: not wanted. */
+static int open_window(void)
+{
+	int fd;
+
+	if (getenv("FS_NO_WINDOW"))
+		return -1;
+	fd = memfd_create("window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || ftruncate(fd, FUSEMSG_WINDOW) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		die("window");
+	return fd;
+}
+
+static void serve(const char *program, const char *dir, int stream, int window)
 {
 	const char *wrap = getenv("FS_WRAP"); /* a profiler, say */
 	unsigned uid = (unsigned)env_number("FS_UID");
@@ -48,9 +65,10 @@ static void serve(const char *program, const char *dir, int stream)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	bin = fcntl(bin, F_DUPFD_CLOEXEC, 10);
-	if (dup2(stream, 3) < 0 || bin < 0)
+	window = window < 0 ? -1 : fcntl(window, F_DUPFD_CLOEXEC, 10);
+	if (dup2(stream, 3) < 0 || bin < 0 || (window >= 0 && dup2(window, 6) < 0))
 		die("descriptors");
-	if (lower && dup2(open(lower, O_PATH | O_DIRECTORY), 6) < 0)
+	if (lower && dup2(open(lower, O_PATH | O_DIRECTORY), 7) < 0)
 		die(lower);
 	if (wrap) {
 		execl(wrap, wrap, program, NULL);
@@ -79,7 +97,7 @@ static void mount_fuse(const char *at, int fuse)
 
 int main(int argc, char **argv)
 {
-	int pair[2], fuse, status;
+	int pair[2], fuse, status, window;
 	pid_t server, command;
 
 	if (argc < 5) {
@@ -88,15 +106,16 @@ int main(int argc, char **argv)
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		die("socketpair");
+	window = open_window();
 	server = fork();
 	if (server == 0)
-		serve(argv[1], argv[2], pair[1]);
+		serve(argv[1], argv[2], pair[1], window);
 	close(pair[1]);
 	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (server < 0 || fuse < 0)
 		die("/dev/fuse");
 	mount_fuse(argv[3], fuse);
-	if (fusepump_start(fuse, pair[0], false) < 0)
+	if (fusepump_start(fuse, pair[0], window, false) < 0)
 		die("pump");
 	hear_mount(open(argv[3], O_PATH | O_DIRECTORY | O_CLOEXEC));
 	command = fork();
