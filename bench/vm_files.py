@@ -53,7 +53,8 @@ class Sandbox:
 
     def __init__(self, who, mode, work, cpus):
         self.who, self.work, self.name = who, work, "bench-vm-" + mode
-        must(who.run([who.cove, "create", self.name, "--backend", "vm", "--net", "none",
+        # As whom the peer's machine works: whose files are whose is the same in both.
+        must(who.run([who.cove, "create", self.name, "--backend", "vm", "--net", "none", "--user", "root",
                       "--cpus", str(cpus), "--memory", f"{MEMORY_MIB}MiB", "--no-mounts",
                       "--mount", f"{work}:{work}:{mode}"]), "cove create")
         must(who.run([who.cove, "start", self.name], timeout=120), "cove start")
@@ -129,7 +130,9 @@ def run(places, opts):
              f"same kernel, {cpus} processors, {MEMORY_MIB} MiB, the words that cove gives QEMU; "
              "bench/vmfiles.c measures inside. Every round has files of its own that the "
              "machine has never seen; they are in the host's memory. virtiofsd: Debian's, "
-             "cache=auto, its memory shared with the machine's."]
+             "cache=auto, its memory shared with the machine's. Root works on files of root in "
+             "each: where a sandbox's user has another number than the files' owner outside, "
+             "the first git status reads every file (docs/vm.md)."]
     notes += [f"virtiofsd was not measured: {missing}"] if missing else []
     return result("Files in a virtual machine",
                   ["work"] + [w + " ms" for w in WAYS] +

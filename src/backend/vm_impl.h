@@ -14,6 +14,7 @@
 #include "vm/tsc.h"
 
 #define VM_OVERHEAD (256u << 20) /* what a machine needs beside its memory */
+#define VM_FILE_MIN (1u << 20)   /* that QEMU may write where it has none to write */
 #define VM_SILENCE_MS 30000      /* a guest that leaves a question so long hangs */
 /* Longer for the first word: it restores and mounts before it, and a start that is given
  * up costs a template. */
@@ -66,8 +67,8 @@ struct vm {
 /* The other ends of what the monitor gets. */
 struct vm_channels {
 	int lifeline[2], console[2], qmp[2], link[2], fs[2], net[2];
-	int ram;    /* what QEMU finds as its memory file; -1: what lies there */
-	int window; /* memory that QEMU and cove-fs have in common (base/fusemsg.h) */
+	int ram; /* what QEMU finds as its memory file; -1: what lies there */
+	int window, window_ro; /* memory for cove-fs to write and QEMU to read */
 };
 
 /* vm_probe.c */

@@ -32,15 +32,18 @@ void vm_channels_clear(struct vm_channels *ch)
 		close_fd(&fd[i]);
 }
 
-/* Nobody who has it can cut it: cove-fs would end by reading what is no more. */
-static int open_window(int *ret)
+/* Of base/fusemsg.h: cove-fs maps it, and would end by what is cut off; so nobody can. */
+static int open_window(struct vm_channels *ch, struct cove_error *err)
 {
-	cleanup_fd int fd = memfd_create("cove-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char path[40];
 
-	if (fd < 0 || ftruncate(fd, FUSEMSG_WINDOW) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return -1;
-	*ret = take_fd(&fd);
+	ch->window = memfd_create("cove-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ch->window);
+	if (ch->window < 0 || ftruncate(ch->window, FUSEMSG_WINDOW) < 0 ||
+	    fcntl(ch->window, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
+		    0 ||
+	    (ch->window_ro = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return fail(err, COVE_EIO, errno, "memory for the machine's files");
 	return 0;
 }
 
@@ -60,9 +63,7 @@ static int open_channels(struct vm_channels *ch, struct cove_error *err)
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		if (socketpair(AF_UNIX, all[i].type | SOCK_CLOEXEC, 0, all[i].pair) < 0)
 			return fail(err, COVE_EIO, errno, "channels to the machine");
-	if (open_window(&ch->window) < 0)
-		return fail(err, COVE_EIO, errno, "memory for the machine's files");
-	return 0;
+	return open_window(ch, err);
 }
 
 /* See vm/monitor.seccomp. */
@@ -97,13 +98,13 @@ static int open_kvm(const struct vm_host *h, int *ret, struct cove_error *err)
 	return hint(err, "it was there before: see 'cove doctor'");
 }
 
-/* What it writes: the window, its disks, and a template's memory. It is a limit for
- * everybody: whoever took QEMU over must not fill the host's disk by any way that is
+/* What it writes: its disks, and a template's memory. One that has neither gets a limit
+ * too: whoever took QEMU over must not fill the host's disk by any way that is
  * left. */
 static uint64_t largest_file(const struct vm_host *h, const struct qemu_machine *m,
 			     uint64_t disks)
 {
-	uint64_t most = m->share ? h->memory : FUSEMSG_WINDOW;
+	uint64_t most = m->share ? h->memory : VM_FILE_MIN;
 
 	if (h->swap > most)
 		most = h->swap;
@@ -160,7 +161,7 @@ static struct told pass_all(struct proc_program *vmm, struct qemu_machine *m,
 		{ch->link[1],     &m->link   },
                 {ch->fs[1],       &m->fs     },
 		{ch->net[1],      &m->net    },
-                {ch->window,      &m->window },
+                {ch->window_ro,   &m->window },
 		{f->swap,         &m->swap   },
                 {f->disks.image,  &m->image  },
 		{f->disks.layer,  &m->layer  },
@@ -185,6 +186,7 @@ static void close_far_ends(struct vm_channels *ch)
 	for (int *far = (int *)ch + 1; far < &ch->ram; far += 2)
 		close_fd(far);
 	close_fd(&ch->ram);
+	close_fd(&ch->window_ro);
 }
 
 int vm_launch(struct place *p, const struct place_config *c, const struct vm_root *root,

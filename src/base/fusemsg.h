@@ -43,16 +43,15 @@ struct fusemsg_heard {
 #define FUSEMSG_MAX ((1u << 20) + 16384u)
 
 /*
- * The window. To the guest a port moves 4 KiB at a time, so the bytes of a long READ or
- * WRITE go another way: through a disk of the machine that is memory of the host, which
- * the server has mapped. The pump chooses a slot of it and says so in `padding` of the
- * request's header, the slot's number plus one (0: the bytes are in the message):
- *  - WRITE: it has put the bytes into the slot; the request ends after fuse_write_in.
- *  - READ: the server puts them there; the answer is struct fusemsg_moved.
- * The server believes nothing of what it finds there: they are a file's bytes, no more.
+ * The window. To the guest a port moves 4 KiB at a time, so the bytes of a long READ come
+ * another way: by a disk of the machine, read-only, that is memory of the host, which the
+ * server has mapped. The pump chooses a slot of it and says so in `padding` of the
+ * request's header, the slot's number plus one (0: the bytes are to be in the answer).
+ * The server puts them there, and the answer is struct fusemsg_moved. (From the guest a
+ * port moves 32 KiB at a time; WRITEs by such a disk were no faster.)
  */
 #define FUSEMSG_SLOTS 4u
-#define FUSEMSG_SLOT (1u << 20) /* bytes of one READ or WRITE, at most */
+#define FUSEMSG_SLOT (1u << 20) /* bytes of one READ, at most */
 #define FUSEMSG_WINDOW (FUSEMSG_SLOTS * FUSEMSG_SLOT)
 #define FUSEMSG_WORTH (32u * 1024) /* from here on the other way is shorter */
 

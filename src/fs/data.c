@@ -71,14 +71,13 @@ ssize_t do_write(struct fs *fs, struct request *q, uint8_t *out)
 	int fd;
 
 	request_take(q, &in);
-	if (in.size > (q->slot ? FUSEMSG_SLOT : q->n - sizeof(in)) ||
-	    in.offset > INT64_MAX)
+	if (in.size > q->n - sizeof(in) || in.offset > INT64_MAX)
 		return -EINVAL;
 	fd = open_file(fs, q->node, true);
 	if (fd < 0)
 		return fd;
 	fresh_before(fs, q->node, fd);
-	n = write_at(fd, &in, q->slot ? q->slot : q->arg + sizeof(in));
+	n = write_at(fd, &in, q->arg + sizeof(in));
 	if (n < 0)
 		return -errno;
 	fresh_after(fs, q->node, fd);

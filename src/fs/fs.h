@@ -44,8 +44,8 @@ struct fs_options {
 	uint32_t descs;    /* descriptors for them */
 	uint32_t watches;  /* directories that are watched; 0: none */
 	uint32_t max_data; /* of one READ or WRITE: a multiple of 4096 */
-	/* FUSEMSG_WINDOW bytes that the guest writes and reads, too (base/fusemsg.h); it
-	 * stays the caller's. NULL: there is none. */
+	/* FUSEMSG_WINDOW bytes that the guest reads, too (base/fusemsg.h); it stays the
+	 * caller's. NULL: there is none. */
 	uint8_t *window;
 	/* The guest will be saved, and go on over other files. So it is not to keep that
 	 * a name is not there; nor the attributes of directories and symlinks that are in

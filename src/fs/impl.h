@@ -68,7 +68,8 @@ struct request {
 	struct node *node;  /* of head.nodeid */
 	const uint8_t *arg; /* after the header; at least what the table says */
 	size_t n;
-	uint8_t *slot; /* of the window, where a file's bytes are; NULL: in the message */
+	uint8_t *slot; /* of the window, for a file's bytes; NULL: they are in the answer
+			*/
 };
 
 #define NO_REPLY (-100000)

@@ -172,8 +172,7 @@ static int choose_slot(const struct fs *fs, struct request *q)
 
 	if (slot == 0)
 		return 0;
-	if (!fs->window || slot > FUSEMSG_SLOTS ||
-	    (q->head.opcode != FUSE_READ && q->head.opcode != FUSE_WRITE))
+	if (!fs->window || slot > FUSEMSG_SLOTS || q->head.opcode != FUSE_READ)
 		return -EINVAL;
 	q->slot = fs->window + (size_t)(slot - 1) * FUSEMSG_SLOT;
 	return 0;

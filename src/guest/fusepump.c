@@ -29,7 +29,6 @@ struct notice {
 static struct pump {
 	int fuse, port;
 	pthread_t out, tell;
-	uint8_t *out_buf;
 	/* Messages to the port are whole. `in` never takes it: answers come in while a
 	 * request waits to go out, or both sides could wait for each other. */
 	pthread_mutex_t writing;
@@ -77,7 +76,10 @@ static int send_request(uint8_t *msg, size_t n)
 	pump.unanswered += wants_answer(h->opcode);
 	done = pump.done;
 	pthread_mutex_unlock(&pump.lock);
-	return done ? -EPIPE : write_port(msg, window_request(msg, n));
+	if (done)
+		return -EPIPE;
+	window_request(msg, n);
+	return write_port(msg, n);
 }
 
 /* Attributes that mean nothing here, but are asked for before the first write to every
@@ -136,15 +138,15 @@ static int take_request(uint8_t *msg, size_t n)
 		       : send_request(msg, n);
 }
 
-static void *run_out(void *msg)
+static void *run_out(void *buf)
 {
 	int r = 0;
 
 	while (r == 0) {
-		ssize_t n = read(pump.fuse, msg, FUSEMSG_MAX);
+		ssize_t n = read(pump.fuse, buf, FUSEMSG_MAX);
 
 		if (n >= (ssize_t)sizeof(struct fuse_in_header))
-			r = take_request(msg, (size_t)n);
+			r = take_request(buf, (size_t)n);
 		else if (n < 0 && (errno == EINTR || errno == ENOENT || errno == EAGAIN))
 			r = pump.done ? -EPIPE : 0; /* ENOENT: it was interrupted */
 		else
@@ -154,7 +156,7 @@ static void *run_out(void *msg)
 	pump.out_done = true;
 	pthread_cond_broadcast(&pump.change);
 	pthread_mutex_unlock(&pump.lock);
-	free(pump.out_buf);
+	free(buf);
 	return NULL;
 }
 
@@ -364,7 +366,7 @@ static int start_thread(pthread_t *t, void *(*run)(void *), void *arg)
 }
 
 /* Signals are the main thread's, but for the one that wakes `out`. */
-static int start_threads(uint8_t *in_buf, uint8_t *out_msg, bool shrinks)
+static int start_threads(uint8_t *in_buf, uint8_t *out_buf, bool shrinks)
 {
 	struct sigaction a = {.sa_handler = woken};
 	sigset_t all, old;
@@ -379,7 +381,7 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_msg, bool shrinks)
 	if (r == 0)
 		r = start_thread(&pump.tell, run_tell, NULL);
 	if (r == 0)
-		r = start_thread(&pump.out, run_out, out_msg);
+		r = start_thread(&pump.out, run_out, out_buf);
 	if (r == 0)
 		r = start_thread(&in, run_in, in_buf);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -388,16 +390,15 @@ static int start_threads(uint8_t *in_buf, uint8_t *out_msg, bool shrinks)
 
 int fusepump_start(int fuse_fd, int port_fd, int window_fd, bool shrinks)
 {
-	uint8_t *in_buf = malloc(FUSEMSG_MAX), *out_msg = NULL;
+	uint8_t *in_buf = malloc(FUSEMSG_MAX), *out_buf = malloc(FUSEMSG_MAX);
 
 	pump.fuse = fuse_fd;
 	pump.port = port_fd;
 	pump.last = &pump.first;
-	pump.out_buf = window_buffer(&out_msg);
-	if (window_use(window_fd) == 0 && in_buf && pump.out_buf)
-		return start_threads(in_buf, out_msg, shrinks);
+	if (window_use(window_fd) == 0 && in_buf && out_buf)
+		return start_threads(in_buf, out_buf, shrinks);
 	free(in_buf);
-	free(pump.out_buf);
+	free(out_buf);
 	return -ENOMEM;
 }
 

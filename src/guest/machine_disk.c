@@ -82,17 +82,17 @@ static int open_disk(const char *serial, int flags)
 	if (machine_disk_find(serial, name, sizeof(name)) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "/dev/%s", name);
-	return open(path, O_RDWR | O_CLOEXEC | flags);
+	return open(path, O_CLOEXEC | flags);
 }
 
 int machine_window(void)
 {
-	return open_disk("cove.window", O_DIRECT);
+	return open_disk("cove.window", O_RDONLY | O_DIRECT);
 }
 
 void machine_swap_find(void)
 {
-	swap = open_disk("cove.swap", 0);
+	swap = open_disk("cove.swap", O_RDWR);
 }
 
 int machine_swap_on(void)

@@ -125,7 +125,7 @@ static void add_swap(struct qemu_args *a, int fd)
 	add(a, "virtio-blk-device,drive=swap,serial=" QEMU_SWAP_SERIAL);
 }
 
-/* No file of the host's: memory that cove-fs has mapped, too. */
+/* No file of the host's: memory that cove-fs writes, and nobody else. */
 static void add_window(struct qemu_args *a, int fd)
 {
 	if (fd < 0)
@@ -133,8 +133,8 @@ static void add_window(struct qemu_args *a, int fd)
 	add(a, "-add-fd");
 	add(a, "fd=%d,set=4", fd);
 	add(a, "-blockdev");
-	add(a, "driver=raw,node-name=window,file.driver=file,file.locking=off,file.drop-"
-	       "cache=off,file.filename=/dev/fdset/4");
+	add(a, "driver=raw,node-name=window,read-only=on,file.driver=file,file.read-only="
+	       "on,file.locking=off,file.drop-cache=off,file.filename=/dev/fdset/4");
 	add(a, "-device");
 	add(a, "virtio-blk-device,drive=window,serial=" QEMU_WINDOW_SERIAL);
 }

@@ -7,8 +7,8 @@
  *	fs_mount COVE-FS DIR MOUNTPOINT COMMAND...
  *
  * Needs root (mount). The server runs chrooted into DIR as the user of $FS_UID (0 if it
- *is not set); the mount is private to this process and its children. Long reads and
- *writes go through a window (guest/fusewindow.h), unless $FS_NO_WINDOW is set.
+ *is not set); the mount is private to this process and its children. Long reads
+ *go through a window (guest/fusewindow.h), unless $FS_NO_WINDOW is set.
  */
 #include "base/fusemsg.h"
 #include "base/util.h"
